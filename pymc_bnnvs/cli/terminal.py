@@ -1,0 +1,51 @@
+"""What the command says, on which stream, and its exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = [
+    "ANSWER",
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "UNCONVERGED",
+    "BadInput",
+    "complain",
+    "echo",
+    "input_errors",
+]
+
+ANSWER = 0  # also that no input was selected
+BAD_INPUT = 2
+UNCONVERGED = 3  # an answer, from draws that have not converged
+INTERRUPTED = 130
+
+
+class BadInput(Exception):
+    """What the user gave can't be used; the message is one line that says why."""
+
+
+@contextmanager
+def input_errors() -> Iterator[None]:
+    """Turn what reading data and options raises into `BadInput`.
+
+    Only around code that runs before the sampling: an error after it is a bug, and shows where.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        raise BadInput(str(error) or type(error).__name__) from error
+
+
+def echo(text: str = "") -> None:
+    """Write a line to the standard output."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """Write one line to the standard error."""
+    sys.stderr.write(f"bnnvs: {' '.join(text.split())}\n")
+    sys.stderr.flush()

@@ -1,0 +1,1 @@
+"""Experiments behind the numbers in the docs: designs, checks and their commands."""

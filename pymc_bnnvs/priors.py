@@ -1,0 +1,360 @@
+"""Priors of the first layer: how an input's row of weights is scaled."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.tensor import TensorVariable
+from pytensor.tensor.random.basic import NormalRV
+
+from pymc_bnnvs.errors import unknown_option
+
+__all__ = ["ARD", "Gated", "Gaussian", "Horseshoe", "Prior", "SpikeSlab", "as_prior"]
+
+
+class Slot(NamedTuple):
+    """Where a first layer sits in its model: names, dims and the sharing of gates.
+
+    ``name`` adds the network's prefix to a variable's name. ``feature``, ``group`` and
+    ``hidden`` are dims; ``group`` is the dim of whatever the columns of a group share.
+    """
+
+    name: Callable[[str], str]
+    feature: str
+    group: str
+    hidden: str
+    units: int
+    n_obs: int
+    group_of: np.ndarray
+    always_in: np.ndarray
+
+
+class FirstLayer(NamedTuple):
+    """Weights ``(feature, hidden_1)`` and, if the prior has exact zeros, who is in."""
+
+    weights: TensorVariable
+    included: TensorVariable | None
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Base of the priors: what every layer after the first one has in common.
+
+    Parameters
+    ----------
+    bias_sd : float
+        Standard deviation of the first layer's biases, at the centre of the inputs.
+    output_sd : float
+        Scale of the half-normal prior of the output scale ``tau``, where
+        ``beta_k ~ N(0, tau**2 / K)``, in units of the (standardised) outcome.
+    """
+
+    bias_sd: float = 1.0
+    output_sd: float = 1.0
+
+    kind: ClassVar[str] = ""
+    exact_zeros: ClassVar[bool] = False
+    #: Multiple of the variance of the gradient taken off a draw of psi; 2 under a flat prior.
+    centering_factor: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        """Refuse a parameter that is not positive and finite."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_mean"):
+                continue
+            if not np.isfinite(value) or value <= 0:
+                raise ValueError(
+                    f"{type(self).__name__}({field.name}={value!r}): "
+                    f"give a positive, finite number."
+                )
+
+    def first_layer(self, slot: Slot) -> FirstLayer:
+        """Register the first layer's variables in the current model."""
+        raise NotImplementedError
+
+    def hidden_layer(self, name: str, fan_in: int, dims: tuple[str, str]) -> TensorVariable:
+        """Weights of a later layer; variance ``2 / fan_in`` (He et al. 2015)."""
+        return pm.Normal(name, 0.0, np.sqrt(2.0 / fan_in), dims=dims)
+
+    def hidden_bias(
+        self, name: str, dims: str, mean: float | TensorVariable = 0.0
+    ) -> TensorVariable:
+        """Biases of a hidden layer."""
+        return pm.Normal(name, mean, self.bias_sd, dims=dims)
+
+    def output(self, name: Callable[[str], str], fan_in: int, dims: str) -> TensorVariable:
+        """Output weights with a learned common scale, non-centred."""
+        tau = pm.HalfNormal(name("tau"), self.output_sd)
+        raw = pm.Normal(name("beta_raw"), dims=dims)
+        return pm.Deterministic(name("beta"), raw * tau / np.sqrt(fan_in), dims=dims)
+
+    def intercept(self, name: str) -> TensorVariable:
+        """Output bias."""
+        return pm.Normal(name, 0.0, 1.0)
+
+
+def scaled_rows(slot: Slot, scale: TensorVariable) -> TensorVariable:
+    """Rows ``scale_p * z_p`` with ``z_p ~ N(0, I)``; ``scale`` is by group."""
+    by_feature = pm.Deterministic(slot.name("scale"), scale[slot.group_of], dims=slot.feature)
+    z = pm.Normal(slot.name("z"), dims=(slot.feature, slot.hidden))
+    return by_feature[:, None] * z
+
+
+class OpenNormalRV(NormalRV):
+    """Normal with a start of its own; a type, since PyMC looks the start up by it."""
+
+    _print_name = ("OpenNormal", "\\operatorname{OpenNormal}")
+
+
+class OpenNormal(pm.Normal):
+    """Normal that sampling starts 2.5 standard deviations above the mean.
+
+    A chain that starts with every gate open finds the inputs; a closed gate has no gradient. An
+    ``initval`` would do the same, but ``pm.do`` refuses models with one.
+    """
+
+    rv_type = OpenNormalRV
+    rv_op = OpenNormalRV()
+
+    def support_point(
+        rv: TensorVariable,
+        size: TensorVariable | None,
+        mu: TensorVariable,
+        sigma: TensorVariable,
+    ) -> TensorVariable:
+        """Start of the variable, in the form that PyMC's registration asks for."""
+        start = mu + 2.5 * sigma
+        return start if rv_size_is_none(size) else pt.full(size, start)
+
+
+@dataclass(frozen=True)
+class Gated(Prior):
+    """Gate: a relu on the scale of an input, which gives exact zeros.
+
+    Input ``p`` enters with the scale ``s_p = max(u_p - c, 0)``, where ``u_p ~ N(0, 1)`` and
+    the threshold ``c ~ N(threshold_mean, threshold_sd)`` is shared. Columns of one group share
+    one gate. The latents are continuous, so NUTS samples the model, and a closed gate makes
+    the input's weights, and so its ``psi``, exactly zero.
+
+    Parameters
+    ----------
+    threshold_mean, threshold_sd : float
+        Prior of the threshold ``c``. The default puts the prior inclusion probability of an
+        input at about 0.19, spread widely over the inputs' common sparsity.
+    bias_sd, output_sd : float
+        See :class:`Prior`.
+    """
+
+    threshold_mean: float = 1.0
+    threshold_sd: float = 0.5
+
+    kind: ClassVar[str] = "gated"
+    exact_zeros: ClassVar[bool] = True
+
+    def first_layer(self, slot: Slot) -> FirstLayer:
+        """Register gates and rows."""
+        u = OpenNormal(slot.name("gate"), dims=slot.group)
+        c = pm.Normal(slot.name("threshold"), self.threshold_mean, self.threshold_sd)
+        scale = pt.maximum(u - c, 0.0)
+        if slot.always_in.any():
+            scale = pt.switch(slot.always_in, abs(u), scale)
+        weights = scaled_rows(slot, scale)
+        return FirstLayer(weights, pt.gt(scale[slot.group_of], 0.0))
+
+
+@dataclass(frozen=True)
+class Gaussian(Prior):
+    """The paper's prior: every weight and bias is independent ``N(0, variance)``.
+
+    Parameters
+    ----------
+    variance : float
+        Variance of each weight and bias; 0.1 in the paper.
+
+    References
+    ----------
+    Liu, J. Z. (2021). Variable selection with rigorous uncertainty quantification using deep
+    Bayesian neural networks. AISTATS.
+    """
+
+    variance: float = 0.1
+
+    kind: ClassVar[str] = "gaussian"
+
+    def first_layer(self, slot: Slot) -> FirstLayer:
+        """Register the rows."""
+        dims = (slot.feature, slot.hidden)
+        return FirstLayer(pm.Normal(slot.name("W_1"), 0.0, self.sd, dims=dims), None)
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of each weight."""
+        return float(np.sqrt(self.variance))
+
+    def hidden_layer(self, name: str, fan_in: int, dims: tuple[str, str]) -> TensorVariable:
+        """Weights of a later layer."""
+        return pm.Normal(name, 0.0, self.sd, dims=dims)
+
+    def hidden_bias(
+        self, name: str, dims: str, mean: float | TensorVariable = 0.0
+    ) -> TensorVariable:
+        """Biases of a hidden layer."""
+        return pm.Normal(name, mean, self.sd, dims=dims)
+
+    def output(self, name: Callable[[str], str], fan_in: int, dims: str) -> TensorVariable:
+        """Output weights with the fixed variance."""
+        return pm.Normal(name("beta"), 0.0, self.sd, dims=dims)
+
+    def intercept(self, name: str) -> TensorVariable:
+        """Output bias."""
+        return pm.Normal(name, 0.0, self.sd)
+
+
+@dataclass(frozen=True)
+class ARD(Prior):
+    """Automatic relevance determination: ``s_p ~ HalfNormal(scale_sd)``.
+
+    Parameters
+    ----------
+    scale_sd : float
+        Scale of the half-normal prior of an input's scale.
+    bias_sd, output_sd : float
+        See :class:`Prior`.
+    """
+
+    scale_sd: float = 1.0
+
+    kind: ClassVar[str] = "ard"
+
+    def first_layer(self, slot: Slot) -> FirstLayer:
+        """Register scales and rows."""
+        s = pm.HalfNormal(slot.name("input_scale"), self.scale_sd, dims=slot.group)
+        return FirstLayer(scaled_rows(slot, s), None)
+
+
+@dataclass(frozen=True)
+class Horseshoe(Prior):
+    """Regularised horseshoe on the scale of an input.
+
+    ``s_p = tau * lam_p * slab / sqrt(slab**2 + tau**2 * lam_p**2)`` with half-Cauchy ``lam_p``
+    and ``tau``, and ``slab**2 ~ InverseGamma(slab_df / 2, slab_df * slab_scale**2 / 2)``.
+
+    Parameters
+    ----------
+    expected : float
+        Expected number of inputs that matter; sets the scale of ``tau``. At most half of the
+        inputs are expected, whatever is given.
+    slab_scale, slab_df : float
+        Scale and degrees of freedom of the slab.
+    bias_sd, output_sd : float
+        See :class:`Prior`.
+
+    References
+    ----------
+    Piironen, J. and Vehtari, A. (2017). Sparsity information and regularization in the
+    horseshoe and other shrinkage priors. Electronic Journal of Statistics 11.
+    """
+
+    expected: float = 5.0
+    slab_scale: float = 1.0
+    slab_df: float = 4.0
+
+    kind: ClassVar[str] = "horseshoe"
+
+    def first_layer(self, slot: Slot) -> FirstLayer:
+        """Register scales and rows."""
+        n_groups = slot.always_in.size
+        expected = min(self.expected, n_groups / 2)
+        tau0 = expected / max(n_groups - expected, 1.0) / np.sqrt(slot.n_obs)
+        tau = pm.HalfCauchy(slot.name("global_scale"), tau0)
+        lam = pm.HalfCauchy(slot.name("local_scale"), 1.0, dims=slot.group)
+        slab2 = pm.InverseGamma(
+            slot.name("slab"), self.slab_df / 2, self.slab_df * self.slab_scale**2 / 2
+        )
+        s = tau * lam * pt.sqrt(slab2 / (slab2 + (tau * lam) ** 2))
+        if slot.always_in.any():
+            s = pt.switch(slot.always_in, pt.sqrt(slab2), s)
+        return FirstLayer(scaled_rows(slot, s), None)
+
+
+@dataclass(frozen=True)
+class SpikeSlab(Prior):
+    """Entry-wise spike and slab: each first-layer weight is 0 or ``N(0, slab_sd**2)``.
+
+    The latent is one standard normal a weight, mapped by the monotone transport that sends
+    its centre to 0 and its tails to the slab. The prior of a weight is exactly the mixture, and
+    NUTS needs no discrete variable. An input is in if any of its weights is not 0.
+
+    Parameters
+    ----------
+    inclusion : float
+        Prior probability, in (0, 1), that an input is in.
+    slab_sd : float
+        Standard deviation of a weight that is not 0.
+    bias_sd, output_sd : float
+        See :class:`Prior`.
+
+    References
+    ----------
+    Liang, F., Li, Q. and Zhou, L. (2018). Bayesian neural networks for selection of drug
+    sensitive genes. JASA 113.
+    """
+
+    inclusion: float = 0.2
+    slab_sd: float = 1.0
+
+    kind: ClassVar[str] = "spike_slab"
+    exact_zeros: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse an inclusion probability of 1 or more, too."""
+        super().__post_init__()
+        if self.inclusion >= 1:
+            raise ValueError(f"SpikeSlab(inclusion={self.inclusion!r}): give a number in (0, 1).")
+
+    def first_layer(self, slot: Slot) -> FirstLayer:
+        """Register latents and rows."""
+        n_features = slot.group_of.size
+        u = OpenNormal(slot.name("latent"), dims=(slot.feature, slot.hidden))
+        # A group is in if any weight of any of its columns is.
+        sizes = np.bincount(slot.group_of, minlength=slot.always_in.size)[slot.group_of]
+        rate = -np.expm1(np.log1p(-self.inclusion) / (slot.units * sizes))
+        rate = np.where(slot.always_in[slot.group_of], 1.0, rate)[:, None]
+        # The prior is symmetric, so signs may be fixed: all latents start open on one side.
+        signs = 1.0 - 2.0 * (np.indices((n_features, slot.units)).sum(axis=0) % 2)
+        weights = self.slab_sd * signs * spike_slab_transport(u, rate)
+        weights = pm.Deterministic(slot.name("W_1"), weights, dims=(slot.feature, slot.hidden))
+        row_in = pt.any(pt.neq(weights, 0.0), axis=1)
+        member = slot.group_of[:, None] == slot.group_of[None, :]
+        return FirstLayer(weights, pt.gt(pt.dot(member.astype(float), row_in), 0.0))
+
+
+def spike_slab_transport(u: TensorVariable, rate: float | np.ndarray) -> TensorVariable:
+    """Map standard normal ``u`` to 0 with probability ``1 - rate``, else to ``N(0, 1)``."""
+    tail = pt.erfc(abs(u) / np.sqrt(2.0)) / rate
+    inside = pt.lt(tail, 1.0)
+    # Both branches of a switch are differentiated: keep the unused one away from its pole.
+    size = np.sqrt(2.0) * pt.erfcinv(pt.switch(inside, pt.maximum(tail, 1e-300), 0.5))
+    return pt.switch(inside, pt.sign(u) * size, 0.0)
+
+
+PRIORS: dict[str, type[Prior]] = {
+    cls.kind: cls for cls in (Gated, Gaussian, ARD, Horseshoe, SpikeSlab)
+}
+
+
+def as_prior(prior: str | Prior) -> Prior:
+    """Turn a name into a prior with its defaults."""
+    if isinstance(prior, Prior):
+        return prior
+    if isinstance(prior, str) and prior in PRIORS:
+        return PRIORS[prior]()
+    raise unknown_option("prior", prior, PRIORS)
