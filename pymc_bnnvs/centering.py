@@ -92,11 +92,12 @@ def shift(
     method : {"posterior", "plugin", "trace"}
         ``posterior``: ``factor * v_p``. A draw carries the sampling noise of the posterior mean
         and its own spread, ``2 v_p`` under a flat prior; a shrinking prior leaves less of the
-        first. ``plugin``: so that the draws' mean is ``psi_p(E f) - v_p``. ``trace``: the
-        paper's ``tr(H_p) / n`` of each draw on its last hidden layer,
-        ``sigma**2 / n * ||dPhi_p Phi^+||_F**2``. It ignores the uncertainty of the hidden weights
-        and depends on the cut-off of the pseudo-inverse (numpy's default for a Hermitian
-        matrix); with many inputs it takes off too little and nearly everything is selected.
+        first, and about ``v_p`` in all for a null input (docs/selection.md). ``plugin``: so that
+        the draws' mean is ``psi_p(E f) - v_p``. ``trace``: the paper's ``tr(H_p) / n`` of each
+        draw on its last hidden layer, ``sigma**2 / n * ||dPhi_p Phi^+||_F**2``. It ignores the
+        uncertainty of the hidden weights and depends on the cut-off of the pseudo-inverse
+        (numpy's default for a Hermitian matrix); with many inputs it takes off too little and
+        nearly everything is selected.
     moments : GradientMoments
         From the streaming pass; with ``trace`` for that method.
     included : array of bool, shape (S, P), optional

@@ -107,9 +107,15 @@ class Column(NamedTuple):
     levels: tuple[str, ...] | None = None
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """Levels that get an indicator: all of three or more, the second of two."""
+        levels = self.levels or ()
+        return levels[1:] if len(levels) == 2 else levels
+
+    @property
     def width(self) -> int:
         """Number of columns in the encoded table."""
-        return 1 if self.levels is None else len(self.levels)
+        return 1 if self.levels is None else len(self.shown)
 
 
 def listed(items: Iterable[str], most: int = 5) -> str:

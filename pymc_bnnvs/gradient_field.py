@@ -74,6 +74,8 @@ class Network(NamedTuple):
             inputs = draws("W_1")
         else:
             inputs = draws("scale")[:, :, None] * draws("z")
+        if f"{prefix}category_of" in constant:
+            inputs = _contrasts(inputs, constant[f"{prefix}category_of"].values.astype(int))
         X = constant["X" if not prefix else _inputs_of(posterior, constant, prefix)]
         return cls(
             X=X.values - constant[f"{prefix}x_center"].values,
@@ -122,6 +124,15 @@ class Network(NamedTuple):
         for (W, _), below in zip(self.hidden[::-1], derivatives[-2::-1], strict=True):
             slope = np.matmul(slope, W[block].transpose(0, 2, 1)) * below
         return slope, derivatives, unit
+
+
+def _contrasts(inputs: np.ndarray, category_of: np.ndarray) -> np.ndarray:
+    """Take the mean over a category's levels off their weights, as the model does."""
+    inputs = inputs.copy()
+    for category in range(category_of.max() + 1):
+        own = category_of == category
+        inputs[:, own] -= inputs[:, own].mean(axis=1, keepdims=True)
+    return inputs
 
 
 def _inputs_of(posterior: xr.Dataset, constant: xr.Dataset, prefix: str) -> str:

@@ -39,7 +39,8 @@ def build_model(
     Parameters
     ----------
     X : DataFrame (pandas, polars), DataArray or array, shape (n, P)
-        Inputs. Text and category columns are one-hot coded into one group; booleans are 0 and 1.
+        Inputs. Text and category columns are one-hot coded into one group (two levels: one
+        column, for the second level); booleans are 0 and 1.
     y : Series, DataArray or array, shape (n,)
         Outcome.
     hidden : int or sequence of int
@@ -90,6 +91,9 @@ def build_model(
     -----
     The default prior is ``f(x) = b_0 + beta' relu(W' x + b)`` with ``W_p = s_p z_p``,
     ``s_p = max(u_p - c, 0)``; see :class:`pymc_bnnvs.priors.Gated`.
+
+    The indicators of a category of three levels or more sum to 1, so their weights are taken
+    against the mean over its levels: the gradient of a level is its difference from that mean.
 
     Examples
     --------

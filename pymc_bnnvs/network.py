@@ -91,6 +91,9 @@ def add_network(
         always_in=table.always_in,
     )
     weights, included = prior.first_layer(slot)
+    if (table.category_of >= 0).any():
+        pm.Data(rename("category_of"), table.category_of, dims=feature)
+        weights = contrasts(weights, table.category_of)
     # A bias at the centre of the inputs: same model, but NUTS sees no ridge along the mean.
     at_center = 0.0 if scales.standardized else pt.dot(x_center, weights)
     b_1 = prior.hidden_bias(rename("b_1"), layers[0], at_center)
@@ -122,6 +125,20 @@ def add_network(
         if included is not None:
             pm.Deterministic(rename("inclusion_group"), included[first].astype("int8"), dims=group)
     return f
+
+
+def contrasts(weights: TensorVariable, category_of: np.ndarray) -> TensorVariable:
+    """Take the mean over a category's levels off their weights.
+
+    The indicators of a category sum to 1, so a weight that all of them share is a bias: the
+    data can't tell, and the gradient along it would be the prior's.
+    """
+    rows = np.flatnonzero(category_of >= 0)
+    category = category_of[rows]
+    zeros = pt.zeros((category.max() + 1, weights.shape[1]))
+    total = pt.inc_subtensor(zeros[category], weights[rows])
+    mean = total / np.bincount(category)[:, None]
+    return pt.inc_subtensor(weights[rows], -mean[category])
 
 
 def relu_network(

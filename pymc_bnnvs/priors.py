@@ -61,8 +61,9 @@ class Prior:
 
     kind: ClassVar[str] = ""
     exact_zeros: ClassVar[bool] = False
-    #: Multiple of the variance of the gradient taken off a draw of psi; 2 under a flat prior.
-    centering_factor: ClassVar[float] = 2.0
+    #: Multiple of the variance of the gradient taken off a draw of psi: 2 under a flat prior, 1
+    #: under those here, where it leaves null inputs at 0 (docs/selection.md).
+    centering_factor: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         """Refuse a parameter that is not positive and finite."""

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from pymc_bnnvs.errors import check_option
-from pymc_bnnvs.importance import importance
+from pymc_bnnvs.summary import importance
 
 __all__ = ["RULES", "select"]
 

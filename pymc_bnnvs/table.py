@@ -54,6 +54,8 @@ class Table:
         Mean and standard deviation of each column, in the column's unit. The columns of one
         category share a scale, the root of their mean variance, so that no rare level is
         blown up.
+    category_of : (P,) ndarray of int
+        Each feature's category of three levels or more, counted from 0; -1 for other columns.
     """
 
     values: np.ndarray
@@ -63,6 +65,7 @@ class Table:
     always_in: np.ndarray
     center: np.ndarray
     scale: np.ndarray
+    category_of: np.ndarray
 
     @property
     def has_groups(self) -> bool:
@@ -113,7 +116,7 @@ def read_table(
     >>> df = pd.DataFrame({"mass": [3.7, 3.8, 5.0], "island": ["Dream", "Biscoe", "Biscoe"]})
     >>> table = read_table(df)
     >>> table.features
-    ('mass', 'island[Biscoe]', 'island[Dream]')
+    ('mass', 'island[Dream]')
     >>> table.groups
     ('mass', 'island')
     """
@@ -145,11 +148,12 @@ def read_table(
     values = assemble(columns, n, len(features))
     check_distinct(values, features)
     center, scale = moments(values)
-    for j, column in enumerate(columns):
-        if column.levels is not None:
-            own = origin == j
-            scale[own] = np.sqrt(np.mean(scale[own] ** 2))
-    return Table(values, features, group_names, group_of, kept, center, scale)
+    category_of = np.full(len(features), -1)
+    for k, j in enumerate(j for j, column in enumerate(columns) if column.width > 1):
+        own = origin == j
+        category_of[own] = k
+        scale[own] = np.sqrt(np.mean(scale[own] ** 2))
+    return Table(values, features, group_names, group_of, kept, center, scale, category_of)
 
 
 def open_table(X: Any) -> tuple[list[Hashable] | None, list[Raw], int]:
@@ -250,7 +254,7 @@ def feature_labels(name: str, column: Column) -> list[str]:
     """Names of the columns that one column of the user's table becomes."""
     if column.levels is None:
         return [name]
-    return [f"{name}[{level}]" for level in column.levels]
+    return [f"{name}[{level}]" for level in column.shown]
 
 
 def assemble(columns: list[Column], n: int, n_features: int) -> np.ndarray:
@@ -258,7 +262,7 @@ def assemble(columns: list[Column], n: int, n_features: int) -> np.ndarray:
     values = np.zeros((n, n_features))
     start = 0
     for column in columns:
-        if column.levels is None:
+        if column.width == 1:
             values[:, start] = column.values
         else:
             values[np.arange(n), start + column.values] = 1.0

@@ -11,7 +11,7 @@ import xarray as xr
 
 import pymc_bnnvs as bvs
 from pymc_bnnvs.centering import gradient_variance, shift
-from pymc_bnnvs.gradient_field import GradientMoments
+from pymc_bnnvs.gradient_field import GradientMoments, Network
 
 pytestmark = pytest.mark.usefixtures("quiet_convergence")
 FAST = {"mode": "FAST_COMPILE"}
@@ -75,7 +75,7 @@ def test_mean_gradient_by_finite_differences(prior_draws):
     summary = bvs.importance(draws, group="prior")
     step = 1e-5
     X = draws.constant_data["X"].values
-    network = bvs.gradient_field.Network.read(draws.prior.dataset, draws.constant_data.dataset)
+    network = Network.read(draws.prior.dataset, draws.constant_data.dataset)
     ends = []
     for sign in (1, -1):
         moved = X.copy()

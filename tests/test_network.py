@@ -128,3 +128,36 @@ def test_a_tensor_that_is_no_data_is_refused(X):
 def test_outside_a_model(X):
     with pytest.raises(TypeError, match="model"):
         bvs.relu_network("f", X)
+
+
+@pytest.mark.parametrize("prior", ["gated", "gaussian", "spike_slab"])
+def test_weights_of_a_category_are_contrasts(prior):
+    """A shift of all indicators of a category, which no data can show, leaves f alone."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"a": rng.normal(size=40), "kind": rng.choice(["u", "v", "w"], 40)})
+    with pm.Model() as model:
+        bvs.relu_network("f", X, hidden=4, prior=prior)
+    weights = _weights(model)
+    if prior == "spike_slab":
+        weights["f_latent"] *= 4
+    f, psi = compile_at(model, ["f", "f_psi"], **weights)
+    data = model["f_X"].get_value()
+    model["f_X"].set_value(data + np.array([0.0, 5.0, 5.0, 5.0]))
+    f_moved, psi_moved = compile_at(model, ["f", "f_psi"], **weights)
+    np.testing.assert_allclose(f_moved, f, rtol=1e-10)
+    np.testing.assert_allclose(psi_moved, psi, rtol=1e-10)
+    assert (psi > 0).all()
+
+
+def test_two_levels_are_one_column_like_a_boolean():
+    rng = np.random.default_rng(3)
+    sex = rng.choice(["f", "m"], 40)
+    X = pd.DataFrame({"a": rng.normal(size=40), "sex": sex})
+    found = []
+    for table in (X, X.assign(sex=sex == "m")):
+        with pm.Model() as model:
+            bvs.relu_network("f", table, hidden=4)
+        found.append(compile_at(model, ["f", "f_psi"], **_weights(model)))
+    assert list(model.coords["feature"]) == ["a", "sex"]
+    for left, right in zip(*found, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-12)

@@ -7,9 +7,9 @@ from arviz_base.labels import MapLabeller
 from arviz_plots import PlotCollection
 
 from pymc_bnnvs.diagnostics import ConvergenceWarning
-from pymc_bnnvs.importance import importance
 from pymc_bnnvs.plots import plot_importance
 from pymc_bnnvs.selection import select
+from pymc_bnnvs.summary import importance
 
 NAMES = ["age", "bmi", "total_cholesterol_permuted_2", "sex"]
 SIZE = [0.02, 3.0, 0.5, 0.01]

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import pymc_bnnvs as bvs
+from pymc_bnnvs.gradient_field import Network
 
 pytestmark = pytest.mark.usefixtures("quiet_convergence")
 QUIET = {"progressbar": False, "quiet": True}
@@ -68,9 +69,7 @@ def test_other_engines(small, sampler):
 
 
 def test_new_inputs_have_their_own_length_and_values(model, idata, table):
-    network = bvs.gradient_field.Network.read(
-        idata["posterior"].dataset, idata["constant_data"].dataset
-    )
+    network = Network.read(idata["posterior"].dataset, idata["constant_data"].dataset)
     new = idata["constant_data"]["X"].values[:7] + 0.25
     with model:
         pm.set_data({"X": new})

@@ -22,8 +22,8 @@ from pymc_bnnvs.diagnostics import ConvergenceWarning
 from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.experiments.designs import Simulated, neural, pure_noise
 from pymc_bnnvs.gradient_field import Network, gradient_moments
-from pymc_bnnvs.importance import importance
 from pymc_bnnvs.model import build_model
+from pymc_bnnvs.summary import importance
 
 __all__ = ["DESIGNS", "centering_table", "run", "summarise"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import arviz as az
@@ -82,8 +83,9 @@ def importance(
         reach 0, and for ``group="prior"``, and ``posterior`` otherwise; the attributes say what
         was done, and why.
     centering_factor : float, optional
-        Multiple of the posterior variance of the gradient for ``posterior``; the prior's
-        measured default if not given.
+        Multiple of the posterior variance of the gradient for ``posterior``. If not given, 1 for
+        the priors here, as measured, and 2 for a function of your own, which is right under a
+        flat prior and too much under a shrinking one.
     band : {"sup_t", "rank", "mvn"}
         Simultaneous band; see :func:`intervals.simultaneous_band`.
     alpha : float
@@ -111,6 +113,7 @@ def importance(
         * ``ci_lower``, ``ci_upper``: pointwise interval;
         * ``band_lower``, ``band_upper``, ``band_excludes_zero``: simultaneous band;
         * ``inclusion``: posterior probability that the input is in (exact zeros only);
+        * ``inclusion_mcse``: its Monte Carlo standard error;
         * ``always_in``: whether its gate was fixed open, so that its inclusion is 1 by
           construction and no finding (only if any is);
         * ``share``: share of ``psi_p Var(x_p)`` in its sum, free of units;
@@ -264,6 +267,11 @@ def _summarise(
     }
     if table.included is not None:
         columns["inclusion"] = table.included.mean(axis=0)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            # An input that never comes or goes has no Monte Carlo error to estimate.
+            warnings.simplefilter("ignore")
+            error = az.mcse(labelled(table.included.astype(float)), method="mean").values
+        columns["inclusion_mcse"] = np.nan_to_num(error)
     if table.weighted is not None:
         total = table.weighted.sum()
         columns["share"] = table.weighted / (total if total > 0 else 1.0)
