@@ -36,7 +36,8 @@ def select(
           zeros: the largest set, taken by inclusion probability, of which all members are in
           with posterior probability at least ``1 - alpha``.
         * ``fdr``: the largest set whose mean posterior probability of being out is at most
-          ``q``, the Bayesian false discovery rate (Newton et al. 2004). Needs exact zeros.
+          ``q``, the Bayesian false discovery rate (Newton et al. 2004). Needs exact zeros. Inputs
+          that are always in are selected, and don't count in the rate.
         * ``median``: inclusion probability above 1/2, the median probability model (Barbieri and
           Berger 2004). Needs exact zeros.
         * ``top_k``: the ``k`` inputs with the largest share of importance. A ranking, no test.
@@ -140,13 +141,21 @@ def _interval(
 
 def _fdr(summary: xr.Dataset, *, alpha: float, q: float, k: int | None) -> tuple[np.ndarray, str]:
     out = 1 - summary["inclusion"].values
-    order = np.argsort(out, kind="stable")
-    rate = np.cumsum(out[order]) / np.arange(1, out.size + 1)
-    selected = np.zeros(out.size, dtype=bool)
+    # Inputs that the user keeps in are no discoveries, and must not thin out the others' rate.
+    kept = np.zeros(out.size, dtype=bool)
+    if "always_in" in summary:
+        kept = summary["always_in"].values
+    order = np.argsort(np.where(kept, np.inf, out), kind="stable")[: int((~kept).sum())]
+    rate = np.cumsum(out[order]) / np.arange(1, order.size + 1)
+    selected = kept.copy()
     selected[order[rate <= q]] = True
     reached = rate[rate <= q]
-    found = f"; here {reached[-1]:.3f}" if reached.size else f"; the best input has {rate[0]:.3f}"
-    return selected, f"Bayesian false discovery rate at most {q:.4g}{found}."
+    found = "."
+    if reached.size:
+        found = f"; here {reached[-1]:.3f}."
+    elif rate.size:
+        found = f"; the best input has {rate[0]:.3f}."
+    return selected, f"Bayesian false discovery rate at most {q:.4g}{found}"
 
 
 def _median(

@@ -197,7 +197,7 @@ def importance(
             columns["always_in"] = (columns["always_in"] @ membership) > 0
     return _summarise(
         draws,
-        Table(names, dim, psi, shifted, included, weighted, columns),
+        RowDraws(names, dim, psi, shifted, included, weighted, columns),
         band=band,
         alpha=alpha,
         ci_prob=ci_prob,
@@ -213,7 +213,7 @@ def importance(
     )
 
 
-class Table(NamedTuple):
+class RowDraws(NamedTuple):
     """Draws ``(S, rows)`` by feature or by group, on their way to the summary."""
 
     names: np.ndarray
@@ -227,7 +227,7 @@ class Table(NamedTuple):
 
 def _summarise(
     draws: Draws,
-    table: Table,
+    table: RowDraws,
     *,
     band: str,
     alpha: float,

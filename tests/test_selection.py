@@ -43,6 +43,15 @@ def test_fdr_is_the_mean_exclusion_probability(tree):
         assert bvs.select(tree, rule="fdr", q=q)["selected"].values.sum() == size
 
 
+def test_fdr_is_not_thinned_out_by_inputs_that_are_always_in(tree):
+    data = tree["constant_data"].dataset.assign(always_in=("feature", [1, 1, 0, 0, 0, 0, 0]))
+    fixed = xr.DataTree.from_dict({"posterior": tree["posterior"].dataset, "constant_data": data})
+    found = bvs.select(fixed, rule="fdr", q=0.1)
+    # Of the others .03 and .2 have the mean .115: the second is one too many.
+    assert list(found["selected"].values) == [True, True, True, False, False, False, False]
+    assert list(found["always_in"].values) == [True, True] + [False] * 5
+
+
 def test_median_and_top_k(tree):
     assert bvs.select(tree, rule="median")["selected"].values.sum() == 4
     found = bvs.select(tree, rule="top_k", k=2)
