@@ -107,14 +107,14 @@ def warn_unconverged(summary: xr.Dataset, dim: str) -> None:
         named = ", ".join(map(str, bad[:8])) + (f" and {bad.size - 8} more" if bad.size > 8 else "")
         chosen = summary.sel({dim: bad})
         worst, least = float(chosen["r_hat"].max()), float(chosen["ess_bulk"].min())
-        r_hat = "" if np.isnan(worst) else f"R-hat up to {worst:.2f}, "
+        r_hat = "" if np.isnan(worst) else f"R-hat up to {worst:.3f}, "
         parts.append(
             f"The draws of psi have not converged for {named} ({r_hat}effective sample size "
             f"down to {least:.0f}; wanted: R-hat <= {R_HAT_MAX}, >= {ESS_MIN})."
         )
     if f_bad:
         parts.append(
-            f"The draws of f have not converged (R-hat {summary.attrs['f_r_hat']:.2f} or more in "
+            f"The draws of f have not converged (R-hat {summary.attrs['f_r_hat']:.3f} or more in "
             f"5 % of the rows)."
         )
     more = _more_draws(summary, bad, dim, n_draws)

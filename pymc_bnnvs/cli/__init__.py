@@ -217,7 +217,7 @@ def show(
 @app.command
 def demo(
     *,
-    draws: Positive = 3000,
+    draws: Positive = 4000,
     tune: Positive = 500,
     chains: Positive = 4,
     cores: Positive | None = None,
