@@ -6,6 +6,7 @@ Only the fixture ``sampled`` samples; the other tests put made-up draws in the s
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import get_args
@@ -535,3 +536,24 @@ def test_demo_counts_a_copy_that_was_selected(tmp_path, monkeypatch, capsys):
 def test_complaints_are_one_line(capsys):
     complain("two\nlines")
     assert capsys.readouterr().err == "bnnvs: two lines\n"
+
+
+@pytest.mark.slow
+def test_same_seed_same_answer_from_a_cold_and_a_warm_cache(tmp_path):
+    """The first run compiles, the second one loads: not a digit may differ."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=X[:, 0] + 0.5 * rng.normal(size=40))
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    found = []
+    for out in ("cold", "warm"):
+        command = "select data.csv --target y --hidden 3 --draws 100 --tune 200 --chains 2 --seed 3"
+        subprocess.run(
+            [sys.executable, "-m", "pymc_bnnvs.cli", *command.split(), "--quiet", "--out", out],
+            cwd=tmp_path,
+            env=os.environ | {"PYTENSOR_FLAGS": f"base_compiledir={tmp_path / 'compiled'}"},
+            check=False,
+            capture_output=True,
+        )
+        found.append((tmp_path / out / "importance.csv").read_bytes())
+    assert found[0] == found[1]

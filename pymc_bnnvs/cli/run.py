@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pymc as pm
+import pytensor
 import xarray as xr
 
 import pymc_bnnvs as bvs
@@ -251,7 +252,10 @@ def sample(model: pm.Model, fit: Fit, quiet: bool) -> xr.DataTree:
     """Sample with PyMC; if the user stops it, return the draws that there are."""
     # PyMC judges every weight, and weights do not identify: psi is judged in decide().
     # Its progress bar goes to the standard error, so that the output can be piped.
-    with redirect_stdout(sys.stderr), model:
+    # With fast math, code compiled now and code from numba's cache may round differently, and the
+    # same seed would give other draws the first time.
+    strict = pytensor.config.change_flags(numba__fastmath=False)
+    with redirect_stdout(sys.stderr), strict, model:
         idata = pm.sample(
             draws=fit.draws,
             tune=fit.tune,

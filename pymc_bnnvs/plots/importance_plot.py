@@ -251,6 +251,9 @@ def plot_importance(
         # ArviZ's bokeh grid (1.3) gives each column the width of the one before.
         for heading, width in zip(columns, _widths(pc_kwargs["figure_kwargs"]), strict=True):
             pc.get_target(var_name, {"column": heading}).width = width
+    if plot_collection is None and backend == "matplotlib":
+        # Room for six digits a tick.
+        pc.get_target(var_name, {"column": "forest"}).locator_params(axis="x", nbins=6)
     drawn = [ds[var_name].values.ravel() for ds in (center, interval, simultaneous)]
     ends = np.concatenate([[0.0], *drawn])
     _annotate(
