@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import arviz as az
@@ -19,6 +21,14 @@ RARE = 0.1
 
 class ConvergenceWarning(UserWarning):
     """Draws behind a decision have not converged."""
+
+
+@contextmanager
+def constants_are_quiet() -> Iterator[None]:
+    """Let ArviZ judge draws that never change: no variance is no news to the user."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def convergence(psi: xr.DataArray, included: xr.DataArray | None, dim: str) -> xr.Dataset:
@@ -49,9 +59,7 @@ def convergence(psi: xr.DataArray, included: xr.DataArray | None, dim: str) -> x
     Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16.
     """
     one_chain = psi.sizes["chain"] == 1
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # A psi that never leaves 0 has no variance; that is no news to the user.
-        warnings.simplefilter("ignore")
+    with constants_are_quiet():
         r_hat = xr.full_like(psi.isel(chain=0, draw=0, drop=True), np.nan)
         if not one_chain:
             r_hat = az.rhat(psi)
@@ -86,8 +94,7 @@ def function_convergence(f: xr.DataArray) -> dict[str, float]:
         ``f_r_hat``: the R-hat that 95 % of the rows stay below (NaN for one chain);
         ``f_ess_bulk``: the effective sample size that 95 % of the rows exceed.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with constants_are_quiet():
         r_hat = np.nan
         if f.sizes["chain"] > 1:
             r_hat = float(az.rhat(f).quantile(0.95))

@@ -145,7 +145,8 @@ def _fdr(summary: xr.Dataset, *, alpha: float, q: float, k: int | None) -> tuple
     kept = np.zeros(out.size, dtype=bool)
     if "always_in" in summary:
         kept = summary["always_in"].values
-    order = np.argsort(np.where(kept, np.inf, out), kind="stable")[: int((~kept).sum())]
+    free = np.flatnonzero(~kept)
+    order = free[np.argsort(out[free], kind="stable")]
     rate = np.cumsum(out[order]) / np.arange(1, order.size + 1)
     selected = kept.copy()
     selected[order[rate <= q]] = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import arviz as az
@@ -11,7 +10,12 @@ import pymc as pm
 import xarray as xr
 
 from pymc_bnnvs.centering import CENTERINGS, shift
-from pymc_bnnvs.diagnostics import convergence, function_convergence, warn_unconverged
+from pymc_bnnvs.diagnostics import (
+    constants_are_quiet,
+    convergence,
+    function_convergence,
+    warn_unconverged,
+)
 from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.gradient_field import (
     MAX_BYTES,
@@ -267,9 +271,7 @@ def _summarise(
     }
     if table.included is not None:
         columns["inclusion"] = table.included.mean(axis=0)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            # An input that never comes or goes has no Monte Carlo error to estimate.
-            warnings.simplefilter("ignore")
+        with constants_are_quiet():
             error = az.mcse(labelled(table.included.astype(float)), method="mean").values
         columns["inclusion_mcse"] = np.nan_to_num(error)
     if table.weighted is not None:

@@ -149,7 +149,8 @@ def read_table(
     check_distinct(values, features)
     center, scale = moments(values)
     category_of = np.full(len(features), -1)
-    for k, j in enumerate(j for j, column in enumerate(columns) if column.width > 1):
+    categories = [j for j, column in enumerate(columns) if column.width > 1]
+    for k, j in enumerate(categories):
         own = origin == j
         category_of[own] = k
         scale[own] = np.sqrt(np.mean(scale[own] ** 2))

@@ -118,6 +118,19 @@ def test_summary_and_its_errors(fits, tmp_path):
     assert covered["se"] == pytest.approx(np.sqrt(1 / 3) / 2)
 
 
+def test_shortfalls_are_listed(fits, tmp_path):
+    rows = selection_check.run(tmp_path / "r.csv", n_features=3, seeds=(1, 2))
+    rows.loc[0, "away"] = False
+    rows.loc[1, ["inclusion", "converged"]] = [0.3, False]
+    rows.loc[2, "converged"] = False  # hardly ever in: no matter
+    found = selection_check.shortfalls(rows).set_index(["seed", "feature"])
+    assert list(found.index) == [(1, "x0"), (1, "x1"), (2, "x0")]
+    assert list(found["missed"]) == [True, False, False]
+    assert list(found["unconverged"]) == [False, True, False]
+    assert list(found["uncovered"]) == [False, False, True]
+    assert found.loc[(1, "x0"), "share"] == 1.0
+
+
 def test_centring_table(fits, tmp_path):
     rows = selection_check.run(tmp_path / "r.csv", n_features=3, seeds=(1, 2))
     rows["inclusion"] = np.nan

@@ -58,7 +58,7 @@ def selection(
     int
         Exit code.
     """
-    from pymc_bnnvs.experiments.selection_check import run, summarise
+    from pymc_bnnvs.experiments.selection_check import run, shortfalls, summarise
     from pymc_bnnvs.priors import as_prior
 
     with input_errors():
@@ -77,6 +77,14 @@ def selection(
         )
         echo(f"\n{design}, n = {n}, {features} inputs, {data_sets} data sets, prior {prior}")
         echo(summarise(rows).round(3).to_string() + "\n")
+        failed = shortfalls(rows)
+        likely = int((rows["inclusion"].fillna(1.0) > 0.1).sum())
+        echo(failed.round(3).to_string(index=False))
+        echo(
+            f"{failed['missed'].sum()} inputs that matter missed by interval, "
+            f"{failed['uncovered'].sum()} not covered; of {likely} inputs with inclusion above .1, "
+            f"{failed['unconverged'].sum()} not converged\n"
+        )
     return 0
 
 

@@ -25,7 +25,7 @@ from pymc_bnnvs.gradient_field import Network, gradient_moments
 from pymc_bnnvs.model import build_model
 from pymc_bnnvs.summary import importance
 
-__all__ = ["DESIGNS", "centering_table", "run", "summarise"]
+__all__ = ["DESIGNS", "centering_table", "run", "shortfalls", "summarise"]
 
 DESIGNS: dict[str, Callable[[int, int, int], Simulated]] = {
     "neural": neural,
@@ -181,6 +181,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
         if likely.any():
             figures["worst R-hat (inclusion above .1)"] = fit_rows["r_hat"][likely].max()
         figures["all inputs converged"] = float(fit_rows["converged"].all())
+        figures["divergences a fit"] = float(fit_rows["divergences"].iloc[0])
         figures["leapfrog steps a draw"] = fit_rows["steps"].iloc[0]
         figures["seconds a fit, compilation included"] = fit_rows["seconds"].iloc[0]
         by_fit.append(figures)
@@ -188,6 +189,34 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {"value": table.mean(), "se": table.std(ddof=1) / np.sqrt(table.count())}
     ).rename_axis("figure")
+
+
+def shortfalls(rows: pd.DataFrame) -> pd.DataFrame:
+    """List what went wrong: inputs missed, not covered or not converged, one row each.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`run`.
+
+    Returns
+    -------
+    DataFrame
+        Inputs that matter and that ``interval`` leaves out or whose pointwise interval leaves out
+        the truth, and inputs with inclusion above .1 that have not converged; ``share`` is the
+        share of psi in its data set.
+    """
+    true = rows["truth"] > 0
+    total = rows.groupby("seed")["truth"].transform("sum")
+    likely = rows["inclusion"].fillna(1.0) > 0.1
+    table = rows[["seed", "feature", "truth", "psi", "lower", "upper", "inclusion", "r_hat"]]
+    table = table.assign(
+        share=rows["truth"] / total.where(total > 0),
+        missed=true & ~rows["away"],
+        uncovered=true & ((rows["truth"] < rows["lower"]) | (rows["truth"] > rows["upper"])),
+        unconverged=likely & ~rows["converged"],
+    )
+    return table[table[["missed", "uncovered", "unconverged"]].any(axis=1)]
 
 
 def centering_table(
