@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pymc_bnnvs import bernstein_von_mises as bernstein_von_mises
     from pymc_bnnvs import datasets as datasets
     from pymc_bnnvs import priors as priors
+    from pymc_bnnvs import storage as storage
     from pymc_bnnvs.diagnostics import ConvergenceWarning as ConvergenceWarning
     from pymc_bnnvs.gradient import gradient_importance as gradient_importance
     from pymc_bnnvs.model import build_model as build_model
@@ -29,7 +30,7 @@ _HOME = {
     "relu_network": "network",
     "select": "selection",
 }
-_MODULES = ("bernstein_von_mises", "datasets", "priors")
+_MODULES = ("bernstein_von_mises", "datasets", "priors", "storage")
 
 __all__ = [*_HOME, *_MODULES]
 

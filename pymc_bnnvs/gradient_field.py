@@ -73,7 +73,12 @@ class Network(NamedTuple):
         if f"{prefix}W_1" in posterior:
             inputs = draws("W_1")
         else:
-            inputs = draws("scale")[:, :, None] * draws("z")
+            rows = draws("z")
+            if any(f"{prefix}{name}" in posterior for name in ("along", "direction", "effect")):
+                direction = draws("direction")
+                part = draws("along") - np.matmul(rows, direction[:, :, None])[:, :, 0]
+                rows = rows + part[:, :, None] * direction[:, None, :]
+            inputs = draws("scale")[:, :, None] * rows
         if f"{prefix}category_of" in constant:
             inputs = _contrasts(inputs, constant[f"{prefix}category_of"].values.astype(int))
         X = constant["X" if not prefix else _inputs_of(posterior, constant, prefix)]

@@ -90,7 +90,8 @@ def build_model(
     Notes
     -----
     The default prior is ``f(x) = b_0 + beta' relu(W' x + b)`` with ``W_p = s_p z_p``,
-    ``s_p = max(u_p - c, 0)``; see :class:`pymc_bnnvs.priors.Gated`.
+    where ``s_p`` is exactly 0 while the gate ``u_p`` is below the threshold ``c``; see
+    :class:`pymc_bnnvs.priors.Gated`.
 
     The indicators of a category of three levels or more sum to 1, so their weights are taken
     against the mean over its levels: the gradient of a level is its difference from that mean.

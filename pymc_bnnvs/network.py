@@ -90,55 +90,59 @@ def add_network(
         group_of=table.group_of,
         always_in=table.always_in,
     )
-    weights, included = prior.first_layer(slot)
+    act = as_activation(activation)
+    deeper = [
+        (
+            prior.hidden_layer(rename(f"W_{i}"), hidden[i - 2], (layers[i - 2], layers[i - 1])),
+            prior.hidden_bias(rename(f"b_{i}"), layers[i - 1]),
+        )
+        for i in range(2, len(hidden) + 1)
+    ]
+    beta = prior.output(rename, hidden[-1], layers[-1])
+    # Half of the units of a layer are active, about.
+    slope = 0.5 * beta
+    for W, _ in deeper[::-1]:
+        slope = 0.5 * pt.dot(W, slope)
+
+    first = prior.first_layer(slot, slope)
     if (table.category_of >= 0).any():
         pm.Data(rename("category_of"), table.category_of, dims=feature)
-        weights = contrasts(weights, table.category_of)
+        first = first.contrasts(table.category_of)
     # A bias at the centre of the inputs: same model, but NUTS sees no ridge along the mean.
-    at_center = 0.0 if scales.standardized else pt.dot(x_center, weights)
+    center = first.product(x_center[None, :], x_scale)[0]
+    at_center = 0.0 if scales.standardized else center
     b_1 = prior.hidden_bias(rename("b_1"), layers[0], at_center)
-    raw_weights = weights / x_scale[:, None]
-    preactivation = pt.dot(X, raw_weights) + (b_1 - pt.dot(x_center, raw_weights))
+    preactivation = first.product(X, x_scale) + (b_1 - center)
 
-    act = as_activation(activation).graph
-    unit = act(preactivation)
-    for depth, (width_in, layer_in, layer) in enumerate(
-        zip(hidden[:-1], layers[:-1], layers[1:], strict=True), start=2
-    ):
-        W = prior.hidden_layer(rename(f"W_{depth}"), width_in, (layer_in, layer))
-        b = prior.hidden_bias(rename(f"b_{depth}"), layer)
-        unit = act(pt.dot(unit, W) + b)
-    beta = prior.output(rename, hidden[-1], layers[-1])
-    b_0 = prior.intercept(rename("b_0"))
+    unit = act.graph(preactivation)
+    for W, b in deeper:
+        unit = act.graph(pt.dot(unit, W) + b)
+    # Likewise the level of f in the place of its value where all units are 0.
+    spread = first.spread() if scales.standardized and not deeper else None
+    if spread is None or act.normal_mean is None:
+        b_0 = prior.intercept(rename("b_0"))
+    else:
+        units_mean = pt.dot(act.normal_mean(b_1, spread), beta)
+        b_0 = prior.intercept(rename("level"), units_mean) - units_mean
+        b_0 = pm.Deterministic(rename("b_0"), b_0)
     f = pm.Deterministic(name, f_center + f_scale * (b_0 + pt.dot(unit, beta)), dims=(obs_dim,))
 
     psi = pm.Deterministic(
-        rename("psi"), network_importance(f, preactivation, raw_weights), dims=feature
+        rename("psi"),
+        network_importance(f, preactivation, first.weights() / x_scale[:, None]),
+        dims=feature,
     )
+    included = first.included
     if included is not None:
         pm.Deterministic(rename("inclusion"), included.astype("int8"), dims=feature)
     if table.has_groups:
-        first = np.unique(table.group_of, return_index=True)[1]
+        lead = np.unique(table.group_of, return_index=True)[1]
         zeros = pt.zeros(len(table.groups))
         by_group = pt.inc_subtensor(zeros[table.group_of], psi)
         pm.Deterministic(rename("psi_group"), by_group, dims=group)
         if included is not None:
-            pm.Deterministic(rename("inclusion_group"), included[first].astype("int8"), dims=group)
+            pm.Deterministic(rename("inclusion_group"), included[lead].astype("int8"), dims=group)
     return f
-
-
-def contrasts(weights: TensorVariable, category_of: np.ndarray) -> TensorVariable:
-    """Take the mean over a category's levels off their weights.
-
-    The indicators of a category sum to 1, so a weight that all of them share is a bias: the
-    data can't tell, and the gradient along it would be the prior's.
-    """
-    rows = np.flatnonzero(category_of >= 0)
-    category = category_of[rows]
-    zeros = pt.zeros((category.max() + 1, weights.shape[1]))
-    total = pt.inc_subtensor(zeros[category], weights[rows])
-    mean = total / np.bincount(category)[:, None]
-    return pt.inc_subtensor(weights[rows], -mean[category])
 
 
 def relu_network(

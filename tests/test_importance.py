@@ -12,6 +12,7 @@ import xarray as xr
 import pymc_bnnvs as bvs
 from pymc_bnnvs.centering import gradient_variance, shift
 from pymc_bnnvs.gradient_field import GradientMoments, Network
+from pymc_bnnvs.priors import PRIORS, Gated, as_prior
 
 pytestmark = pytest.mark.usefixtures("quiet_convergence")
 FAST = {"mode": "FAST_COMPILE"}
@@ -59,14 +60,14 @@ def test_gradient_variance_given_that_the_input_is_in():
 
 
 @pytest.mark.parametrize("hidden", [(4,), (4, 3)])
-@pytest.mark.parametrize("prior", ["gated", "gaussian", "ard", "horseshoe", "spike_slab"])
+@pytest.mark.parametrize("prior", [*PRIORS, Gated(reparametrize=False)], ids=str)
 def test_moments_are_read_back_from_the_draws(prior_draws, prior, hidden):
     """The numpy pass finds the model's own psi; a difference would raise."""
     _, draws = prior_draws(prior, hidden)
     summary = bvs.importance(draws, group="prior", centering="none")
     psi = draws.prior["psi"].values[0]
     np.testing.assert_allclose(summary["psi"], psi.mean(axis=0), rtol=1e-6)
-    assert ("inclusion" in summary) == (prior in ("gated", "spike_slab"))
+    assert ("inclusion" in summary) == as_prior(prior).exact_zeros
     assert "mean_gradient" in summary
 
 
@@ -214,7 +215,7 @@ def test_data_that_were_changed_after_sampling_are_noticed(idata):
         bvs.importance(tree)
 
 
-@pytest.mark.parametrize("lost", [["z"], ["scale"], ["beta"]])
+@pytest.mark.parametrize("lost", [["z"], ["scale"], ["beta"], ["along"], ["direction"]])
 def test_without_the_weights_psi_is_still_summarised(idata, lost):
     tree = xr.DataTree.from_dict(
         {
@@ -224,6 +225,7 @@ def test_without_the_weights_psi_is_still_summarised(idata, lost):
     )
     summary = bvs.importance(tree)
     assert "mean_gradient" not in summary
+    assert lost[0] in summary.attrs["centering_note"]
     np.testing.assert_array_equal(summary["psi"], bvs.importance(idata)["psi"])
     with pytest.raises(ValueError, match=f"do not hold.*{lost[0]}"):
         bvs.importance(tree, centering="posterior")

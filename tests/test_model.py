@@ -136,8 +136,15 @@ def test_do_and_observe(table, outcome):
     with quiet:
         draws = pm.sample_prior_predictive(5, random_seed=1, compile_kwargs=FAST)
     assert "sigma" not in draws.prior
-    fixed = pm.observe(model, {"b_0": 0.0})
-    assert "b_0" in [rv.name for rv in fixed.observed_RVs]
+    plain = bvs.priors.Gated(reparametrize=False)
+    for name, prior in (("level", "gated"), ("b_0", plain), ("b_0", "ard")):
+        free = bvs.build_model(table, outcome, hidden=3, prior=prior)
+        fixed = pm.observe(free, {name: 0.5})
+        assert name in [rv.name for rv in fixed.observed_RVs]
+        point = free.initial_point()
+        expected = free.compile_logp(mode="FAST_COMPILE")(point | {name: np.asarray(0.5)})
+        del point[name]
+        assert fixed.compile_logp(mode="FAST_COMPILE")(point) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

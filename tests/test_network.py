@@ -74,7 +74,7 @@ def test_order_of_columns(X):
         with pm.Model() as model:
             bvs.relu_network("f", X.iloc[:, columns], hidden=4)
         weights = _weights(model)
-        for name in ("f_gate", "f_z"):
+        for name in ("f_gate", "f_z", "f_effect"):
             weights[name] = weights[name][columns]
         found.append(compile_at(model, ["f", "f_psi"], **weights))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from pymc_bnnvs import priors
+from pymc_bnnvs.gradient_field import Network
 from pymc_bnnvs.network import relu_network
 
 FAST = {"mode": "FAST_COMPILE"}
@@ -19,10 +20,10 @@ def first_layer_draws(prior, n_features=3, hidden=4, draws=2000, **kwargs):
     X = np.random.default_rng(0).normal(size=(20, n_features))
     with pm.Model():
         relu_network("f", X, hidden=hidden, prior=prior, **kwargs)
-        prior_draws = pm.sample_prior_predictive(draws, random_seed=1, compile_kwargs=FAST).prior
-    if "f_W_1" in prior_draws:
-        return prior_draws, prior_draws["f_W_1"].values[0]
-    return prior_draws, (prior_draws["f_scale"].values[..., None] * prior_draws["f_z"].values)[0]
+        tree = pm.sample_prior_predictive(draws, random_seed=1, compile_kwargs=FAST)
+    constant = tree.constant_data.dataset
+    network = Network.read(tree.prior.dataset, constant, "f_")
+    return tree.prior, network.inputs * constant["f_x_scale"].values[:, None]
 
 
 def test_spike_slab_weight_is_the_exact_mixture():
@@ -137,6 +138,8 @@ def test_sampling_starts_with_open_gates_and_no_initval():
         (lambda: priors.as_prior("gate"), "Did you mean 'gated'"),
         (lambda: priors.as_prior(3), "prior=3 is not known"),
         (lambda: priors.Gated(threshold_sd=0), "threshold_sd=0"),
+        (lambda: priors.Gated(softness=-0.5), "softness=-0.5"),
+        (lambda: priors.Gated(softness=np.nan), "softness=nan"),
         (lambda: priors.Gaussian(variance=-1.0), "variance=-1.0"),
         (lambda: priors.SpikeSlab(inclusion=1.0), "inclusion=1.0"),
         (lambda: priors.ARD(output_sd=np.inf), "output_sd=inf"),

@@ -1,4 +1,4 @@
-"""Tests that sample: PyMC's own verbs, engines, the seed, and the posterior itself."""
+"""Tests that sample: PyMC's own verbs, the seed, and the posterior itself."""
 
 from __future__ import annotations
 
@@ -42,30 +42,6 @@ def test_same_seed_same_answer(small):
     np.testing.assert_array_equal(first.posterior["psi"], second.posterior["psi"])
     left, right = bvs.select(first), bvs.select(second)
     assert left.identical(right)
-
-
-@pytest.mark.parametrize("sampler", ["pymc", "numpyro", "blackjax"])
-def test_other_engines(small, sampler):
-    options = {}
-    if sampler != "pymc":
-        pytest.importorskip(sampler)
-        # One device has no two chains side by side.
-        options = {"nuts": {"chain_method": "vectorized"}}
-    _, _, model = small
-    with model:
-        idata = pm.sample(
-            200,
-            tune=300,
-            chains=2,
-            cores=1,
-            random_seed=1,
-            nuts_sampler=sampler,
-            **options,
-            **QUIET,
-        )
-    found = bvs.importance(idata)
-    assert found["inclusion"].values[0] == pytest.approx(1.0, abs=0.05)
-    assert float(found["psi"][0]) == pytest.approx(4.0, abs=1.5)
 
 
 def test_new_inputs_have_their_own_length_and_values(model, idata, table):

@@ -34,6 +34,7 @@ from pymc_bnnvs.report import (
     tidy,
     wrap,
 )
+from pymc_bnnvs.storage import write_draws
 
 __all__ = [
     "DRAWS",
@@ -233,7 +234,7 @@ def make_writable(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     trial = out / f".trial-{DRAWS}"
     try:
-        write(xr.DataTree.from_dict({"posterior": xr.Dataset({"psi": 1.0})}), trial)
+        write_draws(xr.DataTree.from_dict({"posterior": xr.Dataset({"psi": 1.0})}), trial)
     finally:
         trial.unlink(missing_ok=True)
 
@@ -301,15 +302,9 @@ def save(idata: xr.DataTree, fit: Fit, decision: Decision, out: Path) -> None:
     """Write the draws with all that `show` needs; older results do not outlive older draws."""
     settings = dataclasses.asdict(fit) | dataclasses.asdict(decision) | {"versions": versions()}
     idata.attrs[SETTINGS] = json.dumps(settings)
-    with replacing(out / DRAWS) as temporary:
-        write(idata, temporary)
+    write_draws(idata, out / DRAWS)
     for name in (TABLE, PICTURE):
         (out / name).unlink(missing_ok=True)
-
-
-def write(idata: xr.DataTree, path: Path) -> None:
-    """Write draws as netCDF."""
-    idata.to_netcdf(path, engine="h5netcdf")
 
 
 def load(folder: Path) -> tuple[xr.DataTree, Decision]:

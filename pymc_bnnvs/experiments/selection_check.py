@@ -1,16 +1,10 @@
-"""Check of the selection and of the intervals on simulated data whose truth is known.
-
-Each fit adds one row an input to a results file; a fit that is in the file is not done again.
-"""
+"""Check of the selection and of the intervals on simulated data whose truth is known."""
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +15,7 @@ from pymc_bnnvs.centering import gradient_variance
 from pymc_bnnvs.diagnostics import ConvergenceWarning
 from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.experiments.designs import Simulated, neural, pure_noise
+from pymc_bnnvs.experiments.results import fit_missing, machine
 from pymc_bnnvs.gradient_field import Network, gradient_moments
 from pymc_bnnvs.model import build_model
 from pymc_bnnvs.summary import importance
@@ -31,7 +26,6 @@ DESIGNS: dict[str, Callable[[int, int, int], Simulated]] = {
     "neural": neural,
     "noise": pure_noise,
 }
-KEYS = ["design", "prior", "n", "n_features", "seed", "draws", "chains"]
 
 
 def run(
@@ -72,21 +66,10 @@ def run(
         One row an input and fit, of this design and these settings.
     """
     check_option("design", design, DESIGNS)
-    path = Path(results)
-    done = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=KEYS)
     settings = dict(
         design=design, prior=prior, n=n, n_features=n_features, draws=draws, chains=chains
     )
-    for index, seed in enumerate(seeds):
-        if not _of(done, settings | {"seed": seed}).empty:
-            continue
-        rows = fit(settings, seed)
-        done = rows if done.empty else pd.concat([done, rows], ignore_index=True)
-        _write(done, path)
-        if progress is not None:
-            progress(f"{design}, {prior}: {index + 1} of {len(seeds)} data sets")
-    mine = _of(done, settings)
-    return mine[mine["seed"].isin(list(seeds))].reset_index(drop=True)
+    return fit_missing(results, settings, seeds, fit, progress)
 
 
 def fit(settings: dict, seed: int) -> pd.DataFrame:
@@ -134,8 +117,7 @@ def fit(settings: dict, seed: int) -> pd.DataFrame:
             "steps": float(idata["sample_stats"]["n_steps"].mean()),
             "divergences": int(idata["sample_stats"]["diverging"].sum()),
             "seconds": seconds,
-            "machine": f"{os.cpu_count()} cores, {platform.machine()}",
-            "versions": f"pymc {version('pymc')}, nutpie {version('nutpie')}",
+            **machine(),
         }
     )
     return rows
@@ -278,19 +260,3 @@ def _f1(selected: np.ndarray, true: np.ndarray) -> float:
     """Harmonic mean of precision and recall; 0 for a selection without a true input."""
     total = selected.sum() + true.sum()
     return 2 * float((selected & true).sum()) / total if total else 1.0
-
-
-def _of(rows: pd.DataFrame, settings: dict) -> pd.DataFrame:
-    """Rows with these settings."""
-    keep = np.ones(len(rows), dtype=bool)
-    for name, value in settings.items():
-        keep &= (rows[name] == value).to_numpy()
-    return rows[keep]
-
-
-def _write(rows: pd.DataFrame, path: Path) -> None:
-    """Write through a temporary file, so that a crash leaves the old results."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    rows.to_csv(temporary, index=False, float_format="%.8g")
-    temporary.replace(path)

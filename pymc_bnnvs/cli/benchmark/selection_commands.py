@@ -1,24 +1,15 @@
-"""Checks on simulated data, whose results stand in the docs."""
+"""Selections, intervals and centring on data whose truth is known."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
-from cyclopts.validators import Number
-
+from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
-__all__ = ["benchmark"]
-
-Positive = Annotated[int, Parameter(validator=Number(gte=1))]
-RESULTS = Path("docs/results")
-
-benchmark = App(name="benchmark", help="Check the methods on simulated data.")
+__all__ = ["centering", "selection"]
 
 
-@benchmark.command
 def selection(
     *,
     n: Positive = 250,
@@ -88,7 +79,6 @@ def selection(
     return 0
 
 
-@benchmark.command
 def centering(
     *,
     n: Positive = 250,

@@ -1,0 +1,15 @@
+"""Checks on simulated data, whose results stand in the docs."""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from pymc_bnnvs.cli.benchmark.convergence_commands import convergence, feynman, geometry
+from pymc_bnnvs.cli.benchmark.selection_commands import centering, selection
+from pymc_bnnvs.cli.benchmark.speed_command import speed
+
+__all__ = ["benchmark"]
+
+benchmark = App(name="benchmark", help="Check the methods on simulated data.")
+for command in (selection, centering, convergence, feynman, geometry, speed):
+    benchmark.command(command)

@@ -1,0 +1,212 @@
+"""Whether and how fast the draws of the default model converge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
+from pymc_bnnvs.cli.terminal import echo, input_errors
+
+__all__ = ["convergence", "feynman", "geometry"]
+
+
+def convergence(
+    *,
+    n: tuple[Positive, ...] = (250, 500),
+    features: tuple[Positive, ...] = (25, 75, 200),
+    data_sets: Positive = 10,
+    draws: Positive = 4000,
+    chains: Positive = 4,
+    first_seed: int = 3000,
+    results: Path = RESULTS / "convergence.csv",
+) -> int:
+    """Count the fits of the default model whose draws converge, after how many draws.
+
+    Every fit is saved as it ends; a second start does only what is missing.
+
+    Parameters
+    ----------
+    n : tuple of int
+        Rows of a data set.
+    features : tuple of int
+        Inputs of a data set, five of which matter.
+    data_sets : int
+        Data sets of each size.
+    draws : int
+        Draws to keep from each chain; convergence is judged after a half of them, a quarter ...,
+        too.
+    chains : int
+        Chains.
+    first_seed : int
+        Seed of the first data set of each size.
+    results : Path
+        csv file with one row an input and fit.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    cells = [("neural", rows, columns) for columns in features for rows in n]
+    return _convergence(cells, data_sets, draws, chains, first_seed, results)
+
+
+def feynman(
+    *,
+    equation: tuple[str, ...] = (),
+    snr: tuple[float, ...] = (1.0, 5.0),
+    n: Positive = 500,
+    data_sets: Positive = 3,
+    draws: Positive = 4000,
+    chains: Positive = 4,
+    first_seed: int = 5000,
+    results: Path = RESULTS / "feynman.csv",
+) -> int:
+    """Fit equations of physics among 50 idle copies of each input, and compare the chains.
+
+    Every fit is saved as it ends; a second start does only what is missing.
+
+    Parameters
+    ----------
+    equation : tuple of str
+        Such as I.15.3x; all of them if not given.
+    snr : tuple of float
+        Variance of the signal in units of the noise's.
+    n : int
+        Rows of a data set.
+    data_sets : int
+        Data sets of each equation and signal.
+    draws : int
+        Draws to keep from each chain.
+    chains : int
+        Chains.
+    first_seed : int
+        Seed of the first data set of each.
+    results : Path
+        csv file with one row an input and fit.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    from pymc_bnnvs.errors import check_option
+    from pymc_bnnvs.experiments.designs import COPIES, EQUATIONS
+
+    with input_errors():
+        for name in equation:
+            check_option("equation", name, EQUATIONS)
+    cells = [
+        (f"{name}, SNR {level:g}", n, (COPIES + 1) * len(EQUATIONS[name].ranges))
+        for name in equation or EQUATIONS
+        for level in snr
+    ]
+    return _convergence(cells, data_sets, draws, chains, first_seed, results)
+
+
+def geometry(
+    *,
+    design: tuple[str, ...] = ("neural", "noise", "I.15.3x, SNR 5"),
+    variant: tuple[str, ...] = (),
+    data_sets: Positive = 4,
+    draws: Positive = 1000,
+    chains: Positive = 4,
+    first_seed: int = 100,
+    results: Path = RESULTS / "geometry.csv",
+) -> int:
+    """Compare ways to sample the default model: effective draws for a leapfrog step.
+
+    The default seeds are for tuning, apart from those that results are reported on.
+
+    Parameters
+    ----------
+    design : tuple of str
+        neural and noise (250 rows, 25 inputs) or an equation of physics (500 rows).
+    variant : tuple of str
+        Ways to sample; all of them if not given.
+    data_sets : int
+        Data sets of each design.
+    draws : int
+        Draws to keep from each chain.
+    chains : int
+        Chains.
+    first_seed : int
+        Seed of the first data set.
+    results : Path
+        csv file with one row an input and fit.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    import pandas as pd
+
+    from pymc_bnnvs.errors import check_option
+    from pymc_bnnvs.experiments.convergence_check import VARIANTS, by_fit, by_variant, run
+    from pymc_bnnvs.experiments.designs import COPIES, EQUATIONS
+
+    with input_errors():
+        for name in variant:
+            check_option("variant", name, VARIANTS)
+    sizes = {name: (250, 25) for name in ("neural", "noise")} | {
+        f"{name}, SNR {snr}": (500, (COPIES + 1) * len(equation.ranges))
+        for name, equation in EQUATIONS.items()
+        for snr in (1, 5)
+    }
+    with input_errors():
+        for name in design:
+            check_option("design", name, sizes)
+    rows = [
+        run(
+            results,
+            design=name,
+            variant=way,
+            n=sizes[name][0],
+            n_features=sizes[name][1],
+            seeds=tuple(range(first_seed, first_seed + data_sets)),
+            draws=draws,
+            chains=chains,
+            progress=echo,
+        )
+        for name in design
+        for way in variant or VARIANTS
+    ]
+    echo(by_variant(by_fit(pd.concat(rows))).round(3).to_string())
+    return 0
+
+
+def _convergence(
+    cells: list[tuple[str, int, int]],
+    data_sets: int,
+    draws: int,
+    chains: int,
+    first_seed: int,
+    results: Path,
+) -> int:
+    """Fit what is missing and print the verdicts."""
+    import pandas as pd
+
+    from pymc_bnnvs.experiments.convergence_check import by_cell, by_fit, run
+
+    rows = [
+        run(
+            results,
+            design=design,
+            n=n,
+            n_features=n_features,
+            seeds=tuple(range(first_seed, first_seed + data_sets)),
+            draws=draws,
+            chains=chains,
+            progress=echo,
+        )
+        for design, n, n_features in cells
+    ]
+    fits = by_fit(pd.concat(rows))
+    echo(by_cell(fits).round(3).to_string())
+    failed = fits[~fits["converged"]]
+    echo(f"\n{len(fits) - len(failed)} of {len(fits)} fits converged within {draws} draws a chain.")
+    if len(failed):
+        columns = ["design", "n", "n_features", "seed", "r_hat", "ess_bulk", "agree"]
+        echo("The others:\n" + failed[columns].round(3).to_string(index=False))
+    return 0

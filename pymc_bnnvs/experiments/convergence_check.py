@@ -1,0 +1,274 @@
+"""Whether the default model's draws converge, on simulated data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import xarray as xr
+
+from pymc_bnnvs.diagnostics import (
+    ESS_MIN,
+    R_HAT_MAX,
+    RARE,
+    ConvergenceWarning,
+    convergence,
+)
+from pymc_bnnvs.errors import check_option
+from pymc_bnnvs.experiments.designs import Simulated, feynman, neural, pure_noise
+from pymc_bnnvs.experiments.results import fit_missing, machine
+from pymc_bnnvs.model import build_model
+from pymc_bnnvs.priors import Gated
+from pymc_bnnvs.summary import importance
+
+__all__ = ["VARIANTS", "by_cell", "by_fit", "by_variant", "run"]
+
+#: Columns that are the same for every input of a fit.
+WHOLE_FIT = ["steps", "divergences", "seconds_sampling"]
+PLAIN = Gated(softness=0.0, reparametrize=False)
+#: Arguments of ``build_model`` and of ``pm.sample`` that are compared with the defaults.
+VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "default": ({}, {}),
+    "plain gate, weights": ({"prior": PLAIN}, {}),
+    "plain gate, effects": ({"prior": Gated(softness=0.0)}, {}),
+    "soft gate, weights": ({"prior": Gated(reparametrize=False)}, {}),
+    "softness 1": ({"prior": Gated(softness=1.0)}, {}),
+    "10 units": ({"hidden": (10,)}, {}),
+    "mass matrix of the draws": ({}, {"nuts": {"adaptation": "draw_diag"}}),
+    "low-rank mass matrix": ({}, {"nuts": {"adaptation": "low_rank"}}),
+    "trees of depth 5": ({}, {"nuts": {"maxdepth": 5}}),
+}
+
+
+def data_set(design: str, n: int, n_features: int, random_seed: int) -> Simulated:
+    """Draw a data set of ``"neural"``, ``"noise"`` or, as in ``"I.15.3x, SNR 5"``, an equation.
+
+    An equation brings its own number of inputs.
+    """
+    simulated = {"neural": neural, "noise": pure_noise}
+    if ", SNR " not in design:
+        return simulated[check_option("design", design, simulated)](n, n_features, random_seed)
+    equation, snr = design.split(", SNR ")
+    return feynman(equation, n, float(snr), random_seed)
+
+
+def run(
+    results: str | Path,
+    *,
+    design: str = "neural",
+    variant: str = "default",
+    n: int = 250,
+    n_features: int = 25,
+    seeds: Sequence[int] = tuple(range(3000, 3010)),
+    draws: int = 4000,
+    chains: int = 4,
+    progress: Callable[[str], None] | None = None,
+) -> pd.DataFrame:
+    """Fit every data set that the results file lacks.
+
+    Parameters
+    ----------
+    results : path
+        A csv file, made if it does not exist; see :func:`fit_missing`.
+    design : str
+        ``"neural"``, ``"noise"`` or an equation, ``"I.15.3x, SNR 5"``.
+    variant : str
+        One of ``VARIANTS``.
+    n, n_features : int
+        Rows and inputs of a data set; an equation brings its own number of inputs.
+    seeds : sequence of int
+        One data set each; also the seed of its sampling.
+    draws, chains : int
+        As in ``pm.sample``.
+    progress : callable, optional
+        Told of each fit.
+
+    Returns
+    -------
+    DataFrame
+        One row an input and fit, of this design and these settings.
+    """
+    check_option("variant", variant, VARIANTS)
+    settings = dict(
+        design=design, variant=variant, n=n, n_features=n_features, draws=draws, chains=chains
+    )
+    return fit_missing(results, settings, seeds, fit, progress)
+
+
+def fit(settings: dict, seed: int) -> pd.DataFrame:
+    """Fit one data set; one row an input."""
+    data = data_set(settings["design"], settings["n"], settings["n_features"], seed)
+    of_model, of_sample = VARIANTS[settings["variant"]]
+    with build_model(data.X, data.y, **of_model):
+        idata = pm.sample(
+            settings["draws"],
+            chains=settings["chains"],
+            random_seed=seed,
+            progressbar=False,
+            quiet=True,
+            **of_sample,
+        )
+    # Without the weights there is no pass over the gradient field, which nobody asks for here.
+    posterior = idata["posterior"].dataset[["psi", "inclusion"]]
+    with warnings.catch_warnings():
+        # Convergence is a column of the results.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        summary = importance(xr.DataTree.from_dict({"posterior": posterior}), centering="none")
+    early: dict[str, np.ndarray] = {}
+    for kept in checkpoints(settings["draws"]):
+        part = posterior.isel(draw=slice(0, kept))
+        verdict = convergence(part["psi"], part["inclusion"], "feature")
+        early |= {f"{name}_{kept}": verdict[name].values for name in ("r_hat", "ess_bulk")}
+    by_chain = posterior["inclusion"].mean("draw")
+    stats = idata["sample_stats"]
+    return pd.DataFrame(
+        {
+            **settings,
+            "seed": seed,
+            "feature": summary["feature"].values,
+            "truth": data.psi,
+            "psi": summary["psi"].values,
+            "sd": summary["sd"].values,
+            "inclusion": summary["inclusion"].values,
+            "inclusion_low": by_chain.min("chain").values,
+            "inclusion_high": by_chain.max("chain").values,
+            "away": summary["band_excludes_zero"].values,
+            "r_hat": summary["r_hat"].values,
+            "ess_bulk": summary["ess_bulk"].values,
+            **early,
+            "steps": float(stats["n_steps"].mean()),
+            "divergences": int(stats["diverging"].sum()),
+            "seconds_sampling": float(idata["posterior"].attrs["sampling_time"]),
+            **machine(),
+        }
+    )
+
+
+def checkpoints(draws: int) -> list[int]:
+    """Numbers of draws a chain at which convergence is judged too: a half, a quarter ..., 500."""
+    return [draws // 2**k for k in range(1, 10) if draws // 2**k >= 500]
+
+
+def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
+    """Verdict on each fit, over the inputs with inclusion above 0.1.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`run`, any number of designs.
+
+    Returns
+    -------
+    DataFrame
+        One row a fit: ``r_hat`` (worst), ``ess_bulk`` (least), ``converged`` (R-hat at most 1.01
+        and an effective sample size of at least 400 for each), ``draws_needed`` a chain by the
+        effective sample size, ``agree`` (each input is in, at 1/2, by every chain or by none),
+        ``f1`` of the rule ``interval``, ``per_gradient`` and ``median_per_gradient`` (least and
+        median effective draws a kept leapfrog step), ``steps`` a draw, ``divergences``,
+        ``seconds_sampling``.
+    """
+    keys = ["design", "variant", "n", "n_features", "draws", "chains", "seed"]
+    found = []
+    for key, own in rows.groupby(keys, sort=False):
+        likely = own[own["inclusion"] > RARE]
+        draws, chains = int(own["draws"].iloc[0]), int(own["chains"].iloc[0])
+        reached = [draws] if good(likely["r_hat"], likely["ess_bulk"]) else []
+        for kept in checkpoints(draws):
+            if good(likely[f"r_hat_{kept}"], likely[f"ess_bulk_{kept}"]):
+                reached.append(kept)
+        true = own["truth"] > 0
+        chosen = own["away"] | true
+        found.append(
+            dict(zip(keys, key, strict=True))
+            | {
+                "likely": len(likely),
+                "r_hat": likely["r_hat"].max(),
+                "ess_bulk": likely["ess_bulk"].min(),
+                "converged": draws in reached,
+                "converged_at": min(reached, default=np.nan),
+                "agree": bool(
+                    ((own["inclusion_low"] > 0.5) == (own["inclusion_high"] > 0.5)).all()
+                ),
+                "f1": 2 * (own["away"] & true).sum() / (own["away"].sum() + true.sum())
+                if chosen.any()
+                else 1.0,
+                "per_gradient": likely["ess_bulk"].min() / (own["steps"].iloc[0] * draws * chains),
+                "median_per_gradient": likely["ess_bulk"].median()
+                / (own["steps"].iloc[0] * draws * chains),
+                **{name: own[name].iloc[0] for name in WHOLE_FIT},
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def good(r_hat: pd.Series, ess_bulk: pd.Series) -> bool:
+    """Whether every input has converged; so has none at all."""
+    return bool((r_hat <= R_HAT_MAX).all() and (ess_bulk >= ESS_MIN).all())
+
+
+def by_cell(fits: pd.DataFrame) -> pd.DataFrame:
+    """Summary of each design and size.
+
+    Parameters
+    ----------
+    fits : DataFrame
+        From :func:`by_fit`, all of one number of draws.
+
+    Returns
+    -------
+    DataFrame
+        One row a cell: ``fits``, how many of them have converged after how many draws a chain,
+        in how many the chains ``agree``, ``r_hat`` (worst), ``ess_bulk`` (median), means of
+        ``f1``, ``steps``, ``divergences`` and ``seconds_sampling``.
+    """
+    cells = fits.groupby(["design", "variant", "n", "n_features"], sort=False)
+    table = cells.agg(fits=("seed", "size"))
+    draws = int(fits["draws"].iloc[0])
+    for kept in [*checkpoints(draws)[::-1], draws]:
+        table[f"by {kept}"] = cells["converged_at"].agg(lambda at, kept=kept: (at <= kept).sum())
+    return table.join(
+        cells.agg(
+            agree=("agree", "sum"),
+            r_hat=("r_hat", "max"),
+            ess_bulk=("ess_bulk", "median"),
+            f1=("f1", "mean"),
+            steps=("steps", "mean"),
+            divergences=("divergences", "mean"),
+            seconds=("seconds_sampling", "mean"),
+        )
+    )
+
+
+def by_variant(fits: pd.DataFrame) -> pd.DataFrame:
+    """Summary of each design and variant: what a leapfrog step buys.
+
+    Parameters
+    ----------
+    fits : DataFrame
+        From :func:`by_fit`.
+
+    Returns
+    -------
+    DataFrame
+        One row a design and variant: ``fits``, ``r_hat`` (worst), means of ``steps``,
+        ``divergences`` and ``f1``, and effective draws of psi a million leapfrog steps, of the
+        worst input (``least``) and of the middle one (``median``), each a mean over the fits with
+        its standard error.
+    """
+    scaled = fits.assign(least=1e6 * fits["per_gradient"], median=1e6 * fits["median_per_gradient"])
+    return scaled.groupby(["design", "variant"], sort=False).agg(
+        fits=("seed", "size"),
+        r_hat=("r_hat", "max"),
+        steps=("steps", "mean"),
+        divergences=("divergences", "mean"),
+        f1=("f1", "mean"),
+        least=("least", "mean"),
+        least_se=("least", "sem"),
+        median=("median", "mean"),
+        median_se=("median", "sem"),
+    )

@@ -1,0 +1,336 @@
+"""The product that skips closed gates: against the dense product, in every backend."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytensor.gradient import verify_grad
+from pytensor.graph.replace import clone_replace, vectorize_graph
+
+from pymc_bnnvs.gated_dot import BLOCK, GatedDot, GatedDotGrad, gated_dot
+
+FAST = "FAST_COMPILE"
+NUMERIC = [FAST, "NUMBA"]
+SHARES = {"none": 0.0, "one": None, "few": 0.1, "half": 0.5, "most": 0.9, "all": 1.0}
+
+
+def dense_dot(X, scale, rows):
+    return pt.dot(X, pt.maximum(scale, 0)[:, None] * rows)
+
+
+def function(inputs, outputs, mode):
+    if mode == "JAX":
+        pytest.importorskip("jax")
+    return pytensor.function(inputs, outputs, mode=mode)
+
+
+@functools.cache
+def value_and_gradients(mode, product, dtype="float64"):
+    """Compile the product and its gradients along X, u, c and Z, for gates of ``u - c``."""
+    X, Z, target = (pt.matrix(name, dtype=dtype) for name in ("X", "Z", "target"))
+    u, c = pt.vector("u", dtype=dtype), pt.scalar("c", dtype=dtype)
+    out = product(X, pt.maximum(u - c, 0), Z)
+    # Not linear, so that the cotangent depends on the value.
+    loss = pt.sum(pt.tanh(out) * target)
+    return function([X, u, c, Z, target], [out, *pytensor.grad(loss, [X, u, c, Z])], mode)
+
+
+def draw(n=7, n_features=12, width=3, share="few", seed=0):
+    """Random X, u, c, Z and target with a share of the gates ``u > c`` open."""
+    rng = np.random.default_rng(seed)
+    fraction = SHARES[share]
+    n_open = min(1, n_features) if fraction is None else round(fraction * n_features)
+    c = 0.3
+    u = c - rng.uniform(0.1, 2.0, size=n_features)
+    u[rng.permutation(n_features)[:n_open]] += 4.0
+    return [
+        rng.normal(size=(n, n_features)),
+        u,
+        np.asarray(c),
+        rng.normal(size=(n_features, width)),
+        rng.normal(size=(n, width)),
+    ]
+
+
+def assert_equals_dense(mode, values, rtol=1e-10):
+    dtype = values[0].dtype.name
+    got = value_and_gradients(mode, gated_dot, dtype)(*values)
+    want = value_and_gradients(FAST, dense_dot)(*[np.asarray(v, "float64") for v in values])
+    assert got[0].dtype == got[-1].dtype == dtype
+    for actual, desired in zip(got, want, strict=True):
+        # A sum that cancels is accurate next to its terms, not next to itself.
+        largest = np.max(np.abs(desired), initial=0.0)
+        np.testing.assert_allclose(actual, desired, rtol=rtol, atol=rtol * largest)
+
+
+@pytest.mark.parametrize("mode", NUMERIC)
+@given(
+    n=st.integers(0, 2 * BLOCK + 3),
+    n_features=st.integers(0, 40),
+    width=st.integers(0, 6),
+    share=st.sampled_from(list(SHARES)),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=60, deadline=None)
+def test_equals_the_dense_product_and_its_gradients(mode, n, n_features, width, share, seed):
+    assert_equals_dense(mode, draw(n, n_features, width, share, seed))
+
+
+@pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
+@pytest.mark.parametrize("share", list(SHARES))
+def test_every_share_of_open_gates(mode, share):
+    assert_equals_dense(mode, draw(n=BLOCK + 9, n_features=20, width=4, share=share))
+
+
+@pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
+@pytest.mark.parametrize("share", ["few", "all"])
+def test_float32(mode, share):
+    values = [value.astype("float32") for value in draw(share=share)]
+    assert_equals_dense(mode, values, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "expected"),
+    [
+        (("float32", "float64", "float32"), "float64"),
+        (("int64", "float32", "float32"), "float64"),
+        (("int8", "float32", "float32"), "float32"),
+        (("int64", "int64", "bool"), "float64"),
+    ],
+)
+def test_mixed_dtypes_promote(dtypes, expected):
+    values = [[[1, 2], [3, 4]], [0, 1], [[1], [1]]]
+    arrays = [np.array(value, dtype) for value, dtype in zip(values, dtypes, strict=True)]
+    out = gated_dot(*map(pt.as_tensor_variable, arrays))
+    assert out.dtype == expected
+    np.testing.assert_array_equal(out.eval(mode="NUMBA"), [[2.0], [4.0]])
+
+
+def padded(array):
+    return np.repeat(array, 2, axis=-1)[..., ::2]
+
+
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "strided": padded,
+    "reversed": lambda array: array[::-1].copy()[::-1],
+    "both": lambda array: padded(array.T).T,
+}
+
+
+@pytest.mark.parametrize("mode", NUMERIC)
+@pytest.mark.parametrize("share", ["few", "most"])
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+def test_any_memory_layout(mode, share, layout):
+    values = draw(n=BLOCK + 5, share=share)
+    values = [LAYOUTS[layout](value) if value.ndim else value for value in values]
+    assert_equals_dense(mode, values)
+
+
+def finite_difference_points():
+    rng = np.random.default_rng(3)
+    X, Z, G = rng.normal(size=(4, 6)), rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    # Away from 0, where the product has a kink.
+    return [X, np.array([0.7, -0.5, 1.2, 0.4, -1.0, 2.0]), Z, G]
+
+
+def test_gradient_by_finite_differences():
+    rng = np.random.default_rng(0)
+    verify_grad(gated_dot, finite_difference_points()[:3], rng=rng, mode=FAST)
+
+
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda grad_scale, grad_rows: grad_scale,
+        lambda grad_scale, grad_rows: grad_rows,
+        lambda grad_scale, grad_rows: pt.sin(grad_scale)[:, None] * grad_rows,
+    ],
+    ids=["scale", "rows", "both"],
+)
+def test_second_derivatives_by_finite_differences(reduce):
+    def gradient(*inputs):
+        return reduce(*GatedDotGrad()(*inputs))
+
+    verify_grad(gradient, finite_difference_points(), rng=np.random.default_rng(0), mode=FAST)
+
+
+def test_third_derivatives_by_finite_differences():
+    X, scale, rows, _ = finite_difference_points()
+
+    def second(scale, rows):
+        loss = pt.sum(gated_dot(X, scale, rows) ** 3)
+        return pytensor.grad(pt.sum(pytensor.grad(loss, scale) ** 2), rows)
+
+    verify_grad(second, [scale, rows], rng=np.random.default_rng(0), mode=FAST, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
+def test_a_gate_at_exactly_zero_or_below_is_closed(mode):
+    X, Z = np.eye(3), np.ones((3, 2))
+    scale, rows = pt.vector("scale"), pt.matrix("rows")
+    out = gated_dot(X, scale, rows)
+    compiled = function([scale, rows], [out, *pytensor.grad(out.sum(), [scale, rows])], mode)
+    value, grad_scale, grad_rows = compiled(np.array([0.0, -2.0, 0.5]), Z)
+    np.testing.assert_array_equal(value, [[0, 0], [0, 0], [0.5, 0.5]])
+    np.testing.assert_array_equal(grad_scale, [0, 0, 2])
+    np.testing.assert_array_equal(grad_rows, value)
+
+
+@pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
+@pytest.mark.parametrize("n_features", [2, 20])
+def test_a_scale_that_is_not_a_number_is_not_a_closed_gate(mode, n_features):
+    X, u, c, Z, target = draw(n_features=n_features, share="none")
+    u[1] = np.nan
+    value, *_, grad_Z = value_and_gradients(mode, gated_dot)(X, u, c, Z, target)
+    assert np.isnan(value).all()
+    assert np.isnan(grad_Z[1]).all()
+
+
+@pytest.mark.parametrize("mode", NUMERIC)
+def test_closed_columns_are_not_read(mode):
+    X, u, c, Z, target = draw(share="few", n_features=30)
+    X[:, u <= c] = np.nan
+    value, _, grad_u, _, grad_Z = value_and_gradients(mode, gated_dot)(X, u, c, Z, target)
+    for result in (value, grad_u, grad_Z):
+        assert np.isfinite(result).all()
+
+
+def test_shapes_without_the_product():
+    X, Z = pt.matrix("X", shape=(5, None)), pt.matrix("Z", shape=(None, 2))
+    scale = pt.vector("scale")
+    out = gated_dot(X, scale, Z)
+    assert out.type.shape == (5, 2)
+    X, Z = pt.matrix("X"), pt.matrix("Z")
+    out = gated_dot(X, scale, Z)
+    shapes = [out.shape, *[g.shape for g in GatedDotGrad()(X, scale, Z, out)]]
+    compiled = pytensor.function([X, scale, Z], shapes, mode=FAST)
+    ops = {type(node.op) for node in compiled.maker.fgraph.apply_nodes}
+    assert not ops & {GatedDot, GatedDotGrad}
+    found = compiled(np.ones((5, 3)), np.ones(3), np.ones((3, 2)))
+    assert [tuple(shape) for shape in found] == [(5, 2), (3,), (3, 2)]
+
+
+def test_copies_of_the_graph():
+    X, scale, Z = pt.matrix("X"), pt.vector("scale"), pt.matrix("Z")
+    out = gated_dot(X, scale, Z)
+    gradients = pytensor.grad(out.sum(), [scale, Z])
+    values = [np.eye(2), np.array([0.0, 2.0]), np.ones((2, 1))]
+    clone = clone_replace(out, {scale: 2 * scale})
+    np.testing.assert_array_equal(
+        clone.eval(dict(zip([X, scale, Z], values, strict=True))), [[0], [4]]
+    )
+    inputs, outputs = pickle.loads(pickle.dumps(([X, scale, Z], [out, *gradients])))
+    assert outputs[0].owner.op == out.owner.op
+    value, grad_scale, _ = pytensor.function(inputs, outputs, mode=FAST)(*values)
+    np.testing.assert_array_equal(value, [[0], [2]])
+    np.testing.assert_array_equal(grad_scale, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("mode", "batched"),
+    # numba takes long to compile a batch.
+    [*itertools.product([FAST, "JAX"], ["rows", "scale", "X"]), ("NUMBA", "scale")],
+)
+def test_batches(mode, batched):
+    values = dict(zip(["X", "scale", "rows"], finite_difference_points()[:3], strict=True))
+    core = [pt.tensor(name, shape=value.shape) for name, value in values.items()]
+    out = gated_dot(*core)
+    outputs = [out, *pytensor.grad(pt.sum(out**2), core[1:])]
+    one = next(variable for variable in core if variable.name == batched)
+    batch = pt.tensor(batched, shape=(2, *one.type.shape))
+    inputs = [batch if variable is one else variable for variable in core]
+    vectorized = function(inputs, vectorize_graph(outputs, {one: batch}), mode)
+    single = function(core, outputs, FAST)
+    stack = np.stack([values[batched], 1.5 * values[batched]])
+    found = vectorized(*(values | {batched: stack}).values())
+    for i, value in enumerate(stack):
+        for actual, desired in zip(
+            found, single(*(values | {batched: value}).values()), strict=True
+        ):
+            np.testing.assert_allclose(actual[i], desired, rtol=1e-12)
+
+
+def gated_model(X, y):
+    with pm.Model() as model:
+        data = pm.Data("X", X)
+        u, Z = pm.Normal("u", shape=X.shape[1]), pm.Normal("Z", shape=(X.shape[1], 2))
+        f = pt.tanh(gated_dot(data, pt.maximum(u - 0.5, 0), Z)).sum(axis=1)
+        pm.Normal("y", f, 1.0, observed=pm.Data("outcome", y), shape=f.shape)
+    return model
+
+
+def test_data_of_another_length():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 5)), rng.normal(size=9)
+    model = gated_model(X, y)
+    compiled = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars)
+    point = {"u": rng.normal(1.0, size=5), "Z": rng.normal(size=(5, 2))}
+    for rows in (np.arange(9), np.arange(4), np.tile(np.arange(9), 20)):
+        with model:
+            pm.set_data({"X": X[rows], "outcome": y[rows]})
+        fresh = gated_model(X[rows], y[rows])
+        expected = fresh.compile_fn(
+            [fresh.logp(), fresh.dlogp()], inputs=fresh.value_vars, mode=FAST
+        )
+        for actual, desired in zip(compiled(point), expected(point), strict=True):
+            np.testing.assert_allclose(actual, desired, rtol=1e-10)
+
+
+def test_jax_transformations():
+    """As PyMC's JAX samplers use a model: jitted, differentiated and mapped by JAX."""
+    jax = pytest.importorskip("jax")
+    sampling = pytest.importorskip("pymc.sampling.jax")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 5)), rng.normal(size=9)
+    model = gated_model(X, y)
+    logp = sampling.get_jaxified_logp(model)
+    u, Z = rng.normal(0.5, size=(4, 5)), rng.normal(size=(4, 5, 2))
+    mapped = jax.jit(jax.vmap(jax.value_and_grad(lambda u, Z: logp([u, Z]), argnums=(0, 1))))
+    values, (grad_u, grad_Z) = mapped(u, Z)
+    expected = model.compile_fn([model.logp(), model.dlogp()], inputs=model.value_vars, mode=FAST)
+    for i in range(4):
+        value, gradient = expected({"u": u[i], "Z": Z[i]})
+        np.testing.assert_allclose(values[i], value, rtol=1e-10)
+        found = np.concatenate([grad_u[i], np.ravel(grad_Z[i])])
+        np.testing.assert_allclose(found, gradient, rtol=1e-10, atol=1e-12)
+
+
+def test_importing_it_does_not_import_jax():
+    code = "import sys, pymc_bnnvs.gated_dot; print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((3,), (3,), (3, 2)), "X has 1 dimensions, not 2"),
+        (((4, 3), (3, 1), (3, 2)), "scale has 2 dimensions, not 1"),
+        (((4, 3), (3,), (3,)), "rows has 1 dimensions, not 2"),
+        (((4, 3), (2,), (3, 2)), "X has 3 columns, scale 2 gates and rows 3 rows"),
+    ],
+)
+def test_shapes_are_checked(shapes, message):
+    with pytest.raises(ValueError, match=message):
+        gated_dot(*(np.ones(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
+@pytest.mark.parametrize("wrong", [0, 1, 3])
+def test_lengths_are_checked_when_run(mode, wrong):
+    values = draw()
+    values[wrong] = np.concatenate([values[wrong]] * 2, axis=-1 if wrong < 3 else 0)
+    with pytest.raises((ValueError, IndexError, TypeError)):
+        value_and_gradients(mode, gated_dot)(*values)
