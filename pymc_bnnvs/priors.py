@@ -55,6 +55,8 @@ class Prior:
 
     kind: ClassVar[str] = ""
     exact_zeros: ClassVar[bool] = False
+    #: Parameters for which 0 has a meaning.
+    may_be_zero: ClassVar[tuple[str, ...]] = ()
     #: Multiple of the variance of the gradient taken off a draw of psi: 2 under a flat prior, 1
     #: under those here, where it leaves null inputs at 0 (docs/selection.md).
     centering_factor: ClassVar[float] = 1.0
@@ -65,7 +67,7 @@ class Prior:
             value = getattr(self, field.name)
             if field.name.endswith("_mean") or isinstance(value, bool):
                 continue
-            if field.name == "softness" and value == 0:
+            if value == 0 and field.name in self.may_be_zero:
                 continue
             if not np.isfinite(value) or value <= 0:
                 raise ValueError(
@@ -158,8 +160,7 @@ class Gated(Prior):
         Prior of the threshold ``c``. The default puts the prior inclusion probability of an
         input at about 0.19, spread widely over the inputs' common sparsity.
     softness : float
-        How gently a gate opens; 0 is a plain relu, whose kink costs NUTS three times the steps
-        where the data are many or the noise is low.
+        How gently a gate opens; 0 is a plain relu, whose kink shortens the steps of NUTS.
     reparametrize : bool
         Sample the linear effect of an input and the level of the function themselves, instead
         of through the weights. The same model, in coordinates that NUTS walks faster.
@@ -181,6 +182,7 @@ class Gated(Prior):
 
     kind: ClassVar[str] = "gated"
     exact_zeros: ClassVar[bool] = True
+    may_be_zero: ClassVar[tuple[str, ...]] = ("softness",)
 
     def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
         """Register gates and rows."""

@@ -60,6 +60,8 @@ def compact(idata: xr.DataTree) -> xr.DataTree:
         if name == prefix or (prefix and not prefix.endswith("_")):
             continue
         closed = posterior[name] == 0
+        if not closed.any():
+            continue
         for unused in UNUSED:
             if f"{prefix}{unused}" in posterior:
                 weights = posterior[f"{prefix}{unused}"]

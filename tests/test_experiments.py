@@ -118,6 +118,16 @@ def test_summary_and_its_errors(fits, tmp_path):
     assert covered["se"] == pytest.approx(np.sqrt(1 / 3) / 2)
 
 
+def test_differences_to_another_version_are_paired(fits, tmp_path):
+    rows = selection_check.run(tmp_path / "r.csv", n_features=3, seeds=(1, 2, 3))
+    others = rows[rows["seed"] < 3].assign(steps=lambda own: 10.0 * own["seed"])
+    unlike = others.assign(draws=1, steps=0.0)
+    table = selection_check.compare(rows, pd.concat([others, unlike]))
+    assert table.loc["leapfrog steps a draw", "value"] == pytest.approx(85.0)
+    assert table.loc["leapfrog steps a draw", "se"] == pytest.approx(5.0)
+    assert table.loc["interval: F1", "value"] == 0.0
+
+
 def test_shortfalls_are_listed(fits, tmp_path):
     rows = selection_check.run(tmp_path / "r.csv", n_features=3, seeds=(1, 2))
     rows.loc[0, "away"] = False

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pymc as pm
-import xarray as xr
 
 from pymc_bnnvs.diagnostics import (
     ESS_MIN,
     R_HAT_MAX,
-    RARE,
-    ConvergenceWarning,
     convergence,
 )
 from pymc_bnnvs.errors import check_option
-from pymc_bnnvs.experiments.designs import Simulated, feynman, neural, pure_noise
-from pymc_bnnvs.experiments.results import fit_missing, machine
+from pymc_bnnvs.experiments.designs import DESIGNS, Simulated, feynman
+from pymc_bnnvs.experiments.fits import columns, f1, may_be_in, sample, summarise_draws
+from pymc_bnnvs.experiments.results import fit_missing
 from pymc_bnnvs.model import build_model
 from pymc_bnnvs.priors import Gated
-from pymc_bnnvs.summary import importance
 
 __all__ = ["VARIANTS", "by_cell", "by_fit", "by_variant", "run"]
 
-#: Columns that are the same for every input of a fit.
-WHOLE_FIT = ["steps", "divergences", "seconds_sampling"]
 PLAIN = Gated(softness=0.0, reparametrize=False)
 #: Arguments of ``build_model`` and of ``pm.sample`` that are compared with the defaults.
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -50,9 +43,8 @@ def data_set(design: str, n: int, n_features: int, random_seed: int) -> Simulate
 
     An equation brings its own number of inputs.
     """
-    simulated = {"neural": neural, "noise": pure_noise}
     if ", SNR " not in design:
-        return simulated[check_option("design", design, simulated)](n, n_features, random_seed)
+        return DESIGNS[check_option("design", design, DESIGNS)](n, n_features, random_seed)
     equation, snr = design.split(", SNR ")
     return feynman(equation, n, float(snr), random_seed)
 
@@ -104,47 +96,21 @@ def fit(settings: dict, seed: int) -> pd.DataFrame:
     """Fit one data set; one row an input."""
     data = data_set(settings["design"], settings["n"], settings["n_features"], seed)
     of_model, of_sample = VARIANTS[settings["variant"]]
-    with build_model(data.X, data.y, **of_model):
-        idata = pm.sample(
-            settings["draws"],
-            chains=settings["chains"],
-            random_seed=seed,
-            progressbar=False,
-            quiet=True,
-            **of_sample,
-        )
-    # Without the weights there is no pass over the gradient field, which nobody asks for here.
-    posterior = idata["posterior"].dataset[["psi", "inclusion"]]
-    with warnings.catch_warnings():
-        # Convergence is a column of the results.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        summary = importance(xr.DataTree.from_dict({"posterior": posterior}), centering="none")
+    idata = sample(build_model(data.X, data.y, **of_model), settings, seed, **of_sample)
+    posterior = idata["posterior"].dataset
     early: dict[str, np.ndarray] = {}
     for kept in checkpoints(settings["draws"]):
         part = posterior.isel(draw=slice(0, kept))
         verdict = convergence(part["psi"], part["inclusion"], "feature")
         early |= {f"{name}_{kept}": verdict[name].values for name in ("r_hat", "ess_bulk")}
     by_chain = posterior["inclusion"].mean("draw")
-    stats = idata["sample_stats"]
     return pd.DataFrame(
         {
-            **settings,
-            "seed": seed,
-            "feature": summary["feature"].values,
-            "truth": data.psi,
-            "psi": summary["psi"].values,
-            "sd": summary["sd"].values,
-            "inclusion": summary["inclusion"].values,
+            **columns(settings, seed, data, idata, summarise_draws(idata)),
             "inclusion_low": by_chain.min("chain").values,
             "inclusion_high": by_chain.max("chain").values,
-            "away": summary["band_excludes_zero"].values,
-            "r_hat": summary["r_hat"].values,
-            "ess_bulk": summary["ess_bulk"].values,
             **early,
-            "steps": float(stats["n_steps"].mean()),
-            "divergences": int(stats["diverging"].sum()),
-            "seconds_sampling": float(idata["posterior"].attrs["sampling_time"]),
-            **machine(),
+            "seconds_sampling": float(posterior.attrs["sampling_time"]),
         }
     )
 
@@ -166,23 +132,24 @@ def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row a fit: ``r_hat`` (worst), ``ess_bulk`` (least), ``converged`` (R-hat at most 1.01
-        and an effective sample size of at least 400 for each), ``draws_needed`` a chain by the
-        effective sample size, ``agree`` (each input is in, at 1/2, by every chain or by none),
-        ``f1`` of the rule ``interval``, ``per_gradient`` and ``median_per_gradient`` (least and
-        median effective draws a kept leapfrog step), ``steps`` a draw, ``divergences``,
-        ``seconds_sampling``.
+        and an effective sample size of at least 400 for each), ``converged_at``, the smallest
+        number of draws a chain of those judged that this holds for (NaN: for none), ``agree``
+        (each input is in, at 1/2, by every chain or by none), ``f1`` of the rule ``interval``,
+        ``per_gradient`` and ``median_per_gradient`` (least and median effective draws a kept
+        leapfrog step), ``steps`` a draw, ``divergences``, ``seconds_sampling``.
     """
     keys = ["design", "variant", "n", "n_features", "draws", "chains", "seed"]
     found = []
     for key, own in rows.groupby(keys, sort=False):
-        likely = own[own["inclusion"] > RARE]
-        draws, chains = int(own["draws"].iloc[0]), int(own["chains"].iloc[0])
+        likely = own[may_be_in(own)]
+        same = own.iloc[0]  # what a fit has once stands in all its rows
+        draws = int(same["draws"])
         reached = [draws] if good(likely["r_hat"], likely["ess_bulk"]) else []
         for kept in checkpoints(draws):
             if good(likely[f"r_hat_{kept}"], likely[f"ess_bulk_{kept}"]):
                 reached.append(kept)
-        true = own["truth"] > 0
-        chosen = own["away"] | true
+        gradients = same["steps"] * draws * same["chains"]
+        agree = (own["inclusion_low"] > 0.5) == (own["inclusion_high"] > 0.5)
         found.append(
             dict(zip(keys, key, strict=True))
             | {
@@ -191,17 +158,12 @@ def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
                 "ess_bulk": likely["ess_bulk"].min(),
                 "converged": draws in reached,
                 "converged_at": min(reached, default=np.nan),
-                "agree": bool(
-                    ((own["inclusion_low"] > 0.5) == (own["inclusion_high"] > 0.5)).all()
-                ),
-                "f1": 2 * (own["away"] & true).sum() / (own["away"].sum() + true.sum())
-                if chosen.any()
-                else 1.0,
-                "per_gradient": likely["ess_bulk"].min() / (own["steps"].iloc[0] * draws * chains),
-                "median_per_gradient": likely["ess_bulk"].median()
-                / (own["steps"].iloc[0] * draws * chains),
-                **{name: own[name].iloc[0] for name in WHOLE_FIT},
+                "agree": bool(agree.all()),
+                "f1": f1(own["away"].values, own["truth"].values > 0),
+                "per_gradient": likely["ess_bulk"].min() / gradients,
+                "median_per_gradient": likely["ess_bulk"].median() / gradients,
             }
+            | {name: same[name] for name in ("steps", "divergences", "seconds_sampling")}
         )
     return pd.DataFrame(found)
 

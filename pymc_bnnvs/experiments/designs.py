@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_bnnvs.errors import check_option
 
-__all__ = ["EQUATIONS", "Simulated", "feynman", "neural", "pure_noise"]
+__all__ = ["DESIGNS", "EQUATIONS", "Simulated", "columns_of", "feynman", "neural", "pure_noise"]
 
 
 class Simulated(NamedTuple):
@@ -82,6 +82,12 @@ def pure_noise(n: int, n_features: int, random_seed: int) -> Simulated:
     return Simulated(X, rng.normal(size=n), np.zeros(n), np.zeros(n_features))
 
 
+DESIGNS: dict[str, Callable[[int, int, int], Simulated]] = {
+    "neural": neural,
+    "noise": pure_noise,
+}
+
+
 class Equation(NamedTuple):
     """A formula of physics: its inputs with the ranges they are drawn from, and its value."""
 
@@ -127,6 +133,11 @@ EQUATIONS: dict[str, Equation] = {
     ),
 }
 COPIES = 50
+
+
+def columns_of(equation: str) -> int:
+    """Count the columns of an equation's table: its inputs and their copies."""
+    return (COPIES + 1) * len(EQUATIONS[equation].ranges)
 
 
 def feynman(equation: str, n: int, snr: float, random_seed: int) -> Simulated:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["fit_missing", "machine"]
+from pymc_bnnvs.report import replacing
+
+__all__ = ["fit_missing", "machine", "of_settings", "write"]
 
 
 def fit_missing(
@@ -76,8 +78,7 @@ def of_settings(rows: pd.DataFrame, settings: dict[str, Any]) -> pd.DataFrame:
 
 
 def write(rows: pd.DataFrame, path: Path) -> None:
-    """Write through a temporary file, so that a crash leaves the old results."""
+    """Write a results file, or leave the old one as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    rows.to_csv(temporary, index=False, float_format="%.8g")
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        rows.to_csv(temporary, index=False, float_format="%.8g")

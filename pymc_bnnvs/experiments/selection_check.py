@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pymc as pm
 
 from pymc_bnnvs.centering import gradient_variance
-from pymc_bnnvs.diagnostics import ConvergenceWarning
 from pymc_bnnvs.errors import check_option
-from pymc_bnnvs.experiments.designs import Simulated, neural, pure_noise
-from pymc_bnnvs.experiments.results import fit_missing, machine
+from pymc_bnnvs.experiments.designs import DESIGNS
+from pymc_bnnvs.experiments.fits import columns, f1, may_be_in, sample, summarise_draws
+from pymc_bnnvs.experiments.results import fit_missing, of_settings
 from pymc_bnnvs.gradient_field import Network, gradient_moments
 from pymc_bnnvs.model import build_model
-from pymc_bnnvs.summary import importance
 
-__all__ = ["DESIGNS", "centering_table", "run", "shortfalls", "summarise"]
+__all__ = ["centering_table", "compare", "run", "shortfalls", "summarise"]
 
-DESIGNS: dict[str, Callable[[int, int, int], Simulated]] = {
-    "neural": neural,
-    "noise": pure_noise,
-}
+SETTINGS = ["design", "prior", "n", "n_features", "draws", "chains"]
 
 
 def run(
@@ -45,8 +39,7 @@ def run(
     Parameters
     ----------
     results : path
-        A csv file, made if it does not exist; written again, through a temporary file, after
-        every fit.
+        A csv file, made if it does not exist; see :func:`fit_missing`.
     design : {"neural", "noise"}
         Simulated regression; see :mod:`pymc_bnnvs.experiments.designs`.
     prior : str
@@ -76,51 +69,28 @@ def fit(settings: dict, seed: int) -> pd.DataFrame:
     """Fit one data set; one row an input."""
     data = DESIGNS[settings["design"]](settings["n"], settings["n_features"], seed)
     started = time.perf_counter()
-    with build_model(data.X, data.y, prior=settings["prior"]):
-        idata = pm.sample(
-            settings["draws"],
-            chains=settings["chains"],
-            random_seed=seed,
-            progressbar=False,
-            quiet=True,
-        )
+    idata = sample(build_model(data.X, data.y, prior=settings["prior"]), settings, seed)
     seconds = time.perf_counter() - started
     posterior, constant = idata["posterior"].dataset, idata["constant_data"].dataset
     moments = gradient_moments(Network.read(posterior, constant))
     included = None
     if "inclusion" in posterior:
         included = posterior["inclusion"].values.reshape(-1, settings["n_features"]) > 0
-    with warnings.catch_warnings():
-        # Convergence is a column of the results.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        summary = importance(idata, centering="none", ci_prob=0.95, ci_kind="eti")
+    summary = summarise_draws(idata)
     f_mean = posterior["f"].mean(("chain", "draw")).values
-    rows = pd.DataFrame(
+    return pd.DataFrame(
         {
-            **settings,
-            "seed": seed,
-            "feature": summary["feature"].values,
-            "truth": data.psi,
-            "psi": summary["psi"].values,
-            "sd": summary["sd"].values,
+            **columns(settings, seed, data, idata, summary),
             "lower": summary["ci_lower"].values,
             "upper": summary["ci_upper"].values,
             "band_lower": summary["band_lower"].values,
             "band_upper": summary["band_upper"].values,
-            "away": summary["band_excludes_zero"].values,
             "gradient_variance": gradient_variance(moments, included),
-            "inclusion": summary["inclusion"].values if "inclusion" in summary else np.nan,
-            "r_hat": summary["r_hat"].values,
-            "ess_bulk": summary["ess_bulk"].values,
             "converged": summary["converged"].values,
             "mse_f": _standardised(f_mean, data.f),
-            "steps": float(idata["sample_stats"]["n_steps"].mean()),
-            "divergences": int(idata["sample_stats"]["diverging"].sum()),
             "seconds": seconds,
-            **machine(),
         }
     )
-    return rows
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
@@ -136,8 +106,32 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         Columns ``value`` and ``se``, the standard error over data sets; one row a figure.
     """
-    by_fit = []
-    for _, fit_rows in rows.groupby("seed"):
+    return _mean(figures_of(rows))
+
+
+def compare(rows: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """Paired differences to other fits of the same data sets, such as an earlier version's.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`run`.
+    others : DataFrame
+        Rows of another results file; those with the same settings are taken.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`summarise`, of ``rows`` less ``others``, over the data sets that both have.
+    """
+    others = of_settings(others, rows.iloc[0][SETTINGS].to_dict())
+    return _mean((figures_of(rows) - figures_of(others)).dropna(how="all"))
+
+
+def figures_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Figures of each fit, one row a seed."""
+    by_fit = {}
+    for seed, fit_rows in rows.groupby("seed"):
         true = fit_rows["truth"].values > 0
         figures: dict[str, float] = {}
         rules = {"interval": fit_rows["away"].values}
@@ -145,7 +139,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
             rules["median"] = fit_rows["inclusion"].values > 0.5
         for rule, selected in rules.items():
             if true.any():
-                figures[f"{rule}: F1"] = _f1(selected, true)
+                figures[f"{rule}: F1"] = f1(selected, true)
             figures[f"{rule}: false selections"] = float((selected & ~true).sum())
             figures[f"{rule}: any selected"] = float(selected.any())
         covered = (fit_rows["lower"] <= fit_rows["truth"]) & (
@@ -159,15 +153,19 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
             figures["standardised MSE of f"] = fit_rows["mse_f"].iloc[0]
         figures["coverage of null inputs, pointwise 95 %"] = covered[~true].mean()
         figures["coverage of all at once, 95 % band"] = float(band.all())
-        likely = fit_rows["inclusion"].fillna(1.0) > 0.1
+        likely = may_be_in(fit_rows)
         if likely.any():
             figures["worst R-hat (inclusion above .1)"] = fit_rows["r_hat"][likely].max()
         figures["all inputs converged"] = float(fit_rows["converged"].all())
         figures["divergences a fit"] = float(fit_rows["divergences"].iloc[0])
         figures["leapfrog steps a draw"] = fit_rows["steps"].iloc[0]
         figures["seconds a fit, compilation included"] = fit_rows["seconds"].iloc[0]
-        by_fit.append(figures)
-    table = pd.DataFrame(by_fit)
+        by_fit[seed] = figures
+    return pd.DataFrame.from_dict(by_fit, orient="index")
+
+
+def _mean(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean of each column and its standard error."""
     return pd.DataFrame(
         {"value": table.mean(), "se": table.std(ddof=1) / np.sqrt(table.count())}
     ).rename_axis("figure")
@@ -190,7 +188,7 @@ def shortfalls(rows: pd.DataFrame) -> pd.DataFrame:
     """
     true = rows["truth"] > 0
     total = rows.groupby("seed")["truth"].transform("sum")
-    likely = rows["inclusion"].fillna(1.0) > 0.1
+    likely = may_be_in(rows)
     table = rows[["seed", "feature", "truth", "psi", "lower", "upper", "inclusion", "r_hat"]]
     table = table.assign(
         share=rows["truth"] / total.where(total > 0),
@@ -254,9 +252,3 @@ def _standardised(estimate: np.ndarray, truth: np.ndarray) -> float:
     """Mean squared error in units of the truth's variance; NaN for a constant truth."""
     variance = float(np.var(truth))
     return float(np.mean((estimate - truth) ** 2)) / variance if variance else float("nan")
-
-
-def _f1(selected: np.ndarray, true: np.ndarray) -> float:
-    """Harmonic mean of precision and recall; 0 for a selection without a true input."""
-    total = selected.sum() + true.sum()
-    return 2 * float((selected & true).sum()) / total if total else 1.0

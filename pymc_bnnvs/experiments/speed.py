@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -28,6 +27,8 @@ import numpy as np
 import pandas as pd
 
 from pymc_bnnvs.errors import check_option
+from pymc_bnnvs.experiments.results import write
+from pymc_bnnvs.report import wrap
 
 __all__ = ["CONFIRM_S", "METHODS", "gate_table", "run", "run_gates", "table"]
 
@@ -170,7 +171,7 @@ def run(
             row = fit(key | {"limit_s": limit, "chains": chains, "max_draws": max_draws})
             rows = [other for other in rows if not is_at(other, key)]
             rows.append(asked | row)
-            save(pd.DataFrame(rows, columns=COLUMNS), path)
+            write(pd.DataFrame(rows, columns=COLUMNS), path)
             progress(
                 f"n = {size}, P = {width} ({index + 1} of {len(cells)}), {METHODS[method]}: "
                 f"{time_of(row)}"
@@ -357,14 +358,6 @@ def cpu_name(path: str = "/proc/cpuinfo") -> str:
     return platform.processor() or platform.machine()
 
 
-def save(rows: pd.DataFrame, path: Path) -> None:
-    """Write through a temporary file, so that a crash leaves the old results."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    rows.to_csv(temporary, index=False, float_format="%.8g")
-    temporary.replace(path)
-
-
 def run_gates(
     results: str | Path,
     *,
@@ -406,7 +399,7 @@ def run_gates(
             progress(f"{label}: {error or f'stopped after {GRADIENT_S:.0f} s'}")
             continue
         rows += [row | machine() for row in state["rows"]]
-        save(pd.DataFrame(rows), path)
+        write(pd.DataFrame(rows), path)
         progress(f"{label}: timed")
     found = [row for row in rows if any(is_at(row, key) for key in keys)]
     return pd.DataFrame(found)
@@ -536,8 +529,3 @@ def gate_table(rows: pd.DataFrame) -> str:
 def number(value: float, spec: str) -> str:
     """Format a number, and leave out one that is not there."""
     return "" if pd.isna(value) else format(value, spec)
-
-
-def wrap(text: str) -> str:
-    """Fill lines of 80 columns."""
-    return textwrap.fill(text, 80, break_on_hyphens=False)

@@ -34,6 +34,7 @@ from pymc_bnnvs.experiments.speed_gradient import (
 )
 from pymc_bnnvs.experiments.speed_rivals import numpyro_model, numpyro_psi, pymc_script
 from pymc_bnnvs.model import build_model
+from pymc_bnnvs.report import replacing
 from pymc_bnnvs.table import physical_memory
 
 __all__ = ["Check", "Watch", "fit", "time_to_target"]
@@ -447,9 +448,8 @@ def peak_memory() -> float:
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
     """Write through a temporary file: the parent may read at any time."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(state, default=float))
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(state, default=float))
 
 
 def main(job_path: str, state_path: str) -> None:

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from pymc_bnnvs.experiments.speed import METHODS
+from pymc_bnnvs.report import replacing
 
 __all__ = ["draw", "save_picture"]
 
@@ -79,9 +80,8 @@ def save_picture(rows: pd.DataFrame, path: str | Path) -> None:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    draw(rows).savefig(temporary, format="png", dpi=150)
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        draw(rows).savefig(temporary, format="png", dpi=150)
 
 
 def _times(axis: Axes, rows: pd.DataFrame, colour: str) -> None:

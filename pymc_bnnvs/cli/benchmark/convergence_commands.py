@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
 from pymc_bnnvs.cli.terminal import echo, input_errors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["convergence", "feynman", "geometry"]
 
@@ -47,8 +51,9 @@ def convergence(
     int
         Exit code.
     """
-    cells = [("neural", rows, columns) for columns in features for rows in n]
-    return _convergence(cells, data_sets, draws, chains, first_seed, results)
+    cells = [("neural", "default", rows, columns) for columns in features for rows in n]
+    _print_verdicts(_fit(cells, data_sets, draws, chains, first_seed, results), draws)
+    return 0
 
 
 def feynman(
@@ -91,17 +96,18 @@ def feynman(
         Exit code.
     """
     from pymc_bnnvs.errors import check_option
-    from pymc_bnnvs.experiments.designs import COPIES, EQUATIONS
+    from pymc_bnnvs.experiments.designs import EQUATIONS, columns_of
 
     with input_errors():
         for name in equation:
             check_option("equation", name, EQUATIONS)
     cells = [
-        (f"{name}, SNR {level:g}", n, (COPIES + 1) * len(EQUATIONS[name].ranges))
+        (f"{name}, SNR {level:g}", "default", n, columns_of(name))
         for name in equation or EQUATIONS
         for level in snr
     ]
-    return _convergence(cells, data_sets, draws, chains, first_seed, results)
+    _print_verdicts(_fit(cells, data_sets, draws, chains, first_seed, results), draws)
+    return 0
 
 
 def geometry(
@@ -140,59 +146,42 @@ def geometry(
     int
         Exit code.
     """
-    import pandas as pd
-
     from pymc_bnnvs.errors import check_option
-    from pymc_bnnvs.experiments.convergence_check import VARIANTS, by_fit, by_variant, run
-    from pymc_bnnvs.experiments.designs import COPIES, EQUATIONS
+    from pymc_bnnvs.experiments.convergence_check import VARIANTS, by_variant
+    from pymc_bnnvs.experiments.designs import DESIGNS, EQUATIONS, columns_of
 
+    sizes = {name: (250, 25) for name in DESIGNS} | {
+        f"{name}, SNR {snr}": (500, columns_of(name)) for name in EQUATIONS for snr in (1, 5)
+    }
     with input_errors():
         for name in variant:
             check_option("variant", name, VARIANTS)
-    sizes = {name: (250, 25) for name in ("neural", "noise")} | {
-        f"{name}, SNR {snr}": (500, (COPIES + 1) * len(equation.ranges))
-        for name, equation in EQUATIONS.items()
-        for snr in (1, 5)
-    }
-    with input_errors():
         for name in design:
             check_option("design", name, sizes)
-    rows = [
-        run(
-            results,
-            design=name,
-            variant=way,
-            n=sizes[name][0],
-            n_features=sizes[name][1],
-            seeds=tuple(range(first_seed, first_seed + data_sets)),
-            draws=draws,
-            chains=chains,
-            progress=echo,
-        )
-        for name in design
-        for way in variant or VARIANTS
-    ]
-    echo(by_variant(by_fit(pd.concat(rows))).round(3).to_string())
+    cells = [(name, way, *sizes[name]) for name in design for way in variant or VARIANTS]
+    fits = _fit(cells, data_sets, draws, chains, first_seed, results)
+    echo(by_variant(fits).round(3).to_string())
     return 0
 
 
-def _convergence(
-    cells: list[tuple[str, int, int]],
+def _fit(
+    cells: list[tuple[str, str, int, int]],
     data_sets: int,
     draws: int,
     chains: int,
     first_seed: int,
     results: Path,
-) -> int:
-    """Fit what is missing and print the verdicts."""
+) -> pd.DataFrame:
+    """Fit what is missing of each design, variant and size; one row a fit."""
     import pandas as pd
 
-    from pymc_bnnvs.experiments.convergence_check import by_cell, by_fit, run
+    from pymc_bnnvs.experiments.convergence_check import by_fit, run
 
     rows = [
         run(
             results,
             design=design,
+            variant=variant,
             n=n,
             n_features=n_features,
             seeds=tuple(range(first_seed, first_seed + data_sets)),
@@ -200,13 +189,18 @@ def _convergence(
             chains=chains,
             progress=echo,
         )
-        for design, n, n_features in cells
+        for design, variant, n, n_features in cells
     ]
-    fits = by_fit(pd.concat(rows))
+    return by_fit(pd.concat(rows))
+
+
+def _print_verdicts(fits: pd.DataFrame, draws: int) -> None:
+    """Print how many fits of each size have converged, and which have not."""
+    from pymc_bnnvs.experiments.convergence_check import by_cell
+
     echo(by_cell(fits).round(3).to_string())
     failed = fits[~fits["converged"]]
     echo(f"\n{len(fits) - len(failed)} of {len(fits)} fits converged within {draws} draws a chain.")
     if len(failed):
         columns = ["design", "n", "n_features", "seed", "r_hat", "ess_bulk", "agree"]
         echo("The others:\n" + failed[columns].round(3).to_string(index=False))
-    return 0

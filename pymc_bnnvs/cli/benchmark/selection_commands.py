@@ -20,6 +20,7 @@ def selection(
     prior: str = "gated",
     first_seed: int = 1000,
     results: Path = RESULTS / "selection.csv",
+    against: Path | None = None,
 ) -> int:
     """Check selections and intervals on fresh data sets, half of them pure noise.
 
@@ -43,17 +44,25 @@ def selection(
         Seed of the first data set with a signal; those of pure noise start 1000 later.
     results : Path
         csv file with one row an input and fit.
+    against : Path, optional
+        Results of another version: print the paired differences to them, too.
 
     Returns
     -------
     int
         Exit code.
     """
-    from pymc_bnnvs.experiments.selection_check import run, shortfalls, summarise
+    import pandas as pd
+
+    from pymc_bnnvs.experiments.fits import may_be_in
+    from pymc_bnnvs.experiments.selection_check import compare, run, shortfalls, summarise
     from pymc_bnnvs.priors import as_prior
 
     with input_errors():
         as_prior(prior)
+        if against is not None and not against.exists():
+            raise ValueError(f"--against {against}: there is no such file.")
+    others = None if against is None else pd.read_csv(against)
     for design, start in (("neural", first_seed), ("noise", first_seed + 1000)):
         rows = run(
             results,
@@ -68,8 +77,10 @@ def selection(
         )
         echo(f"\n{design}, n = {n}, {features} inputs, {data_sets} data sets, prior {prior}")
         echo(summarise(rows).round(3).to_string() + "\n")
+        if others is not None:
+            echo(f"less {against}, paired\n{compare(rows, others).round(3).to_string()}\n")
         failed = shortfalls(rows)
-        likely = int((rows["inclusion"].fillna(1.0) > 0.1).sum())
+        likely = int(may_be_in(rows).sum())
         echo(failed.round(3).to_string(index=False))
         echo(
             f"{failed['missed'].sum()} inputs that matter missed by interval, "
