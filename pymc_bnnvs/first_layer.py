@@ -59,16 +59,19 @@ class FirstLayer(NamedTuple):
             return None
         return pt.sqrt(pt.sum(self.scale**2) + 1e-2)
 
-    def product(self, X: TensorVariable, x_scale: TensorVariable) -> TensorVariable:
-        """``X / x_scale`` times the weights, ``(n, K)``."""
+    def product(
+        self, X: TensorVariable, x_center: TensorVariable, x_scale: TensorVariable
+    ) -> TensorVariable:
+        """``(X - x_center) / x_scale`` times the weights, ``(n, K)``."""
         if self.included is None:
-            return pt.dot(X, self.weights() / x_scale[:, None])
+            weights = self.weights() / x_scale[:, None]
+            return pt.dot(X, weights) - pt.dot(x_center, weights)
         scale = (self.included if self.scale is None else self.scale) / x_scale
-        plain = gated_dot(X, scale, self.rows)
+        plain = gated_dot(X, scale, self.rows, x_center)
         if self.along is None:
             return plain
         # The projection commutes with the product: (n, K) to work on instead of (P, K).
-        along = gated_dot(X, scale, self.along[:, None])[:, 0]
+        along = gated_dot(X, scale, self.along[:, None], x_center)[:, 0]
         return plain + (along - pt.dot(plain, self.direction))[:, None] * self.direction
 
 

@@ -30,26 +30,28 @@ BLOCK = 128
 
 
 class GatedDot(Op):
-    """``X @ (s[:, None] * Z)`` over the rows with ``s > 0``; see ``gated_dot``."""
+    """``(X - center) @ (s[:, None] * Z)`` over the rows with ``s > 0``; see ``gated_dot``."""
 
     __props__ = ()
-    gufunc_signature = "(n,p),(p),(p,k)->(n,k)"
+    gufunc_signature = "(n,p),(p),(p),(p,k)->(n,k)"
 
-    def make_node(self, X: Any, scale: Any, rows: Any) -> Apply:
+    def make_node(self, X: Any, center: Any, scale: Any, rows: Any) -> Apply:
         """Check and cast the inputs."""
-        X, scale, rows = _as_inputs(X=(X, 2), scale=(scale, 1), rows=(rows, 2))
+        inputs = _as_inputs(X=(X, 2), center=(center, 1), scale=(scale, 1), rows=(rows, 2))
+        X, _, _, rows = inputs
         shape = (X.type.shape[0], rows.type.shape[1])
-        return Apply(self, [X, scale, rows], [pt.tensor(dtype=X.dtype, shape=shape)])
+        return Apply(self, inputs, [pt.tensor(dtype=X.dtype, shape=shape)])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Multiply without the closed rows, in numpy."""
-        X, scale, rows = inputs
+        X, center, scale, rows = inputs
         is_open = ~(scale <= 0)
-        output_storage[0][0] = X[:, is_open] @ (scale[is_open, None] * rows[is_open])
+        weights = scale[is_open, None] * rows[is_open]
+        output_storage[0][0] = (X[:, is_open] - center[is_open]) @ weights
 
     def infer_shape(self, node: Apply, shapes: list) -> list:
         """Shape from those of the inputs."""
-        return [(shapes[0][0], shapes[2][1])]
+        return [(shapes[0][0], shapes[3][1])]
 
     def pullback(
         self,
@@ -58,28 +60,31 @@ class GatedDot(Op):
         cotangents: Sequence[Variable],
     ) -> list[Variable]:
         """Gradients of the inputs."""
-        X, scale, rows = inputs
+        X, center, scale, rows = inputs
         (G,) = cotangents
-        return [pt.dot(G, _weights(scale, rows).T), *GatedDotGrad()(X, scale, rows, G)]
+        d_X = pt.dot(G, _weights(scale, rows).T)
+        return [d_X, _of_center(d_X), *GatedDotGrad()(X, center, scale, rows, G)]
 
 
 class GatedDotGrad(Op):
     """Gradients of ``gated_dot`` along ``s`` and ``Z``, given that of the product, ``G``."""
 
     __props__ = ()
-    gufunc_signature = "(n,p),(p),(p,k),(n,k)->(p),(p,k)"
+    gufunc_signature = "(n,p),(p),(p),(p,k),(n,k)->(p),(p,k)"
 
-    def make_node(self, X: Any, scale: Any, rows: Any, G: Any) -> Apply:
+    def make_node(self, X: Any, center: Any, scale: Any, rows: Any, G: Any) -> Apply:
         """Check and cast the inputs."""
-        inputs = _as_inputs(X=(X, 2), scale=(scale, 1), rows=(rows, 2), G=(G, 2))
-        _, scale, rows, _ = inputs
+        inputs = _as_inputs(
+            X=(X, 2), center=(center, 1), scale=(scale, 1), rows=(rows, 2), G=(G, 2)
+        )
+        _, _, scale, rows, _ = inputs
         return Apply(self, inputs, [scale.type(), rows.type()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Fill in the gradients of the open rows, in numpy."""
-        X, scale, rows, G = inputs
+        X, center, scale, rows, G = inputs
         is_open = ~(scale <= 0)
-        inner = X[:, is_open].T @ G
+        inner = (X[:, is_open] - center[is_open]).T @ G
         grad_scale, grad_rows = np.zeros_like(scale), np.zeros_like(rows)
         grad_scale[is_open] = np.sum(rows[is_open] * inner, axis=1)
         grad_rows[is_open] = scale[is_open, None] * inner
@@ -87,7 +92,7 @@ class GatedDotGrad(Op):
 
     def infer_shape(self, node: Apply, shapes: list) -> list:
         """Shapes of ``s`` and ``Z``."""
-        return [shapes[1], shapes[2]]
+        return [shapes[2], shapes[3]]
 
     def pullback(
         self,
@@ -96,7 +101,7 @@ class GatedDotGrad(Op):
         cotangents: Sequence[Variable],
     ) -> list[Variable]:
         """Second derivatives of the product, which is linear in each of its arguments."""
-        X, scale, rows, G = inputs
+        X, center, scale, rows, G = inputs
         d_scale, d_rows = (
             pt.zeros_like(output) if isinstance(d.type, DisconnectedType) else d
             for output, d in zip(outputs, cotangents, strict=True)
@@ -104,21 +109,23 @@ class GatedDotGrad(Op):
         is_open = pt.switch(scale <= 0, 0, 1)
         direction = d_scale[:, None] * rows + scale[:, None] * d_rows
         # By its linearity, X'G in the open rows is the gradient at a scale of 1.
-        _, inner = GatedDotGrad()(X, is_open, rows, G)
+        _, inner = GatedDotGrad()(X, center, is_open, rows, G)
+        d_X = pt.dot(G, _weights(is_open, direction).T)
         return [
-            pt.dot(G, _weights(is_open, direction).T),
+            d_X,
+            _of_center(d_X),
             pt.sum(d_rows * inner, axis=1),
             d_scale[:, None] * inner,
-            gated_dot(X, is_open, direction),
+            gated_dot(X, is_open, direction, center),
         ]
 
 
-def gated_dot(X: Any, scale: Any, rows: Any) -> TensorVariable:
+def gated_dot(X: Any, scale: Any, rows: Any, center: Any = None) -> TensorVariable:
     """Multiply a table with gated weights, skipping the rows of closed gates.
 
-    The value is that of ``X @ (scale[:, None] * rows)`` with ``scale`` cut off at 0, and so are
-    the gradients; but time grows with the number of open gates, ``scale > 0``, and not with
-    ``P``. Most of it is saved by the numba backend; JAX computes the dense product.
+    The value is that of ``(X - center) @ (scale[:, None] * rows)`` with ``scale`` cut off at 0,
+    and so are the gradients; but time grows with the number of open gates, ``scale > 0``, and not
+    with ``P``. Most of it is saved by the numba backend; JAX computes the dense product.
 
     Parameters
     ----------
@@ -128,11 +135,13 @@ def gated_dot(X: Any, scale: Any, rows: Any) -> TensorVariable:
         Opening of each gate, as in ``pt.maximum(u - c, 0)``; 0 or less is closed.
     rows : tensor, shape (P, K)
         Weights at a scale of 1.
+    center : tensor, shape (P,), optional
+        Taken off the columns of ``X``; 0 if not given.
 
     Returns
     -------
     TensorVariable, shape (n, K)
-        Of the dtype that the three dtypes promote to.
+        Of the dtype that the dtypes promote to.
 
     Raises
     ------
@@ -152,21 +161,29 @@ def gated_dot(X: Any, scale: Any, rows: Any) -> TensorVariable:
     array([[20.],
            [40.]])
     """
-    return GatedDot()(X, scale, rows)
+    if center is None:
+        center = pt.zeros_like(scale)
+    return GatedDot()(X, center, scale, rows)
+
+
+#: The axis of each input that runs over the gates.
+LENGTHS = {"X": 1, "center": 0, "scale": 0, "rows": 0}
 
 
 def _as_inputs(**given: tuple[Any, int]) -> list[TensorVariable]:
     """Tensors of one floating dtype, which BLAS needs, with ndims and lengths that fit."""
     tensors = {name: pt.as_tensor_variable(value) for name, (value, _) in given.items()}
-    for name, tensor in tensors.items():
+    # The centre last: one that was not given is made from the scale.
+    for name in sorted(tensors, key="center".__eq__):
+        tensor = tensors[name]
         if tensor.ndim != given[name][1]:
             raise ValueError(f"{name} has {tensor.ndim} dimensions, not {given[name][1]}.")
-    X, scale, rows = tensors["X"], tensors["scale"], tensors["rows"]
-    lengths = X.type.shape[1], scale.type.shape[0], rows.type.shape[0]
-    if len({length for length in lengths if length is not None}) > 1:
+    lengths = {name: tensors[name].type.shape[axis] for name, axis in LENGTHS.items()}
+    if len({length for length in lengths.values() if length is not None}) > 1:
         raise ValueError(
-            f"X has {lengths[0]} columns, scale {lengths[1]} gates and rows {lengths[2]} rows: "
-            "these must be the same number."
+            f"X has {lengths['X']} columns, center {lengths['center']} values, scale "
+            f"{lengths['scale']} gates and rows {lengths['rows']} rows: these must be the same "
+            "number."
         )
     dtype = pytensor.scalar.upcast(*(tensor.dtype for tensor in tensors.values()))
     if dtype not in ("float32", "float64"):
@@ -179,13 +196,19 @@ def _weights(scale: TensorVariable, rows: TensorVariable) -> TensorVariable:
     return pt.switch(scale <= 0, 0, scale)[..., None] * rows
 
 
-def _dense(X: Any, scale: Any, rows: Any) -> list[TensorVariable]:
-    return [pt.matmul(X, _weights(scale, rows))]
+def _of_center(d_X: TensorVariable) -> TensorVariable:
+    """Gradient along the centre, given that along X."""
+    # With an accumulator of another dtype, JAX would return that.
+    return -pt.sum(d_X, axis=0, acc_dtype=d_X.dtype)
 
 
-def _dense_grad(X: Any, scale: Any, rows: Any, G: Any) -> list[TensorVariable]:
+def _dense(X: Any, center: Any, scale: Any, rows: Any) -> list[TensorVariable]:
+    return [pt.matmul(X - center[..., None, :], _weights(scale, rows))]
+
+
+def _dense_grad(X: Any, center: Any, scale: Any, rows: Any, G: Any) -> list[TensorVariable]:
     is_closed = scale <= 0
-    inner = pt.matmul(X.mT, G)
+    inner = pt.matmul((X - center[..., None, :]).mT, G)
     grad_scale = pt.switch(is_closed, 0, pt.sum(rows * inner, axis=-1))
     # The zeros carry the batch shape of the rows, should nothing else have it.
     zeros = pt.zeros_like(rows)
@@ -207,10 +230,10 @@ optdb.register("jax_gated_dot", dfs_rewriter(dense_product), "jax", position=0.9
 
 
 @numba_njit
-def _open_rows(X: Any, scale: Any, rows: Any) -> Any:
+def _open_rows(X: Any, center: Any, scale: Any, rows: Any) -> Any:
     # numba does not check an index.
-    if X.shape[1] != scale.size or rows.shape[0] != scale.size:
-        raise ValueError("gated_dot: X, scale and rows differ in the number of inputs")
+    if X.shape[1] != scale.size or center.size != scale.size or rows.shape[0] != scale.size:
+        raise ValueError("gated_dot: X, center, scale and rows differ in the number of inputs")
     return np.flatnonzero(~(scale <= 0))
 
 
@@ -221,10 +244,10 @@ def _most(is_open: Any, scale: Any) -> bool:
 
 
 @numba_njit
-def _pack(X: Any, columns: Any, first: int, out: Any) -> None:
+def _pack(X: Any, center: Any, columns: Any, first: int, out: Any) -> None:
     for i in range(out.shape[0]):
         for j in range(columns.size):
-            out[i, j] = X[first + i, columns[j]]
+            out[i, j] = X[first + i, columns[j]] - center[columns[j]]
 
 
 def _dense_dot(X: Any, Y: Any, kernel: str) -> tuple[Callable, str | None]:
@@ -238,19 +261,21 @@ def _dense_dot(X: Any, Y: Any, kernel: str) -> tuple[Callable, str | None]:
 @register_funcify_and_cache_key(GatedDot)
 def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
     """Pack the open columns of ``X`` and multiply them by BLAS."""
-    X, _, rows = node.inputs
-    dense, key = _dense_dot(X, rows, "gated_dot 1")
+    X, _, _, rows = node.inputs
+    dense, key = _dense_dot(X, rows, "gated_dot 2")
 
     @numba_njit
-    def gated_dot(X: Any, scale: Any, rows: Any) -> Any:
+    def gated_dot(X: Any, center: Any, scale: Any, rows: Any) -> Any:
         n, width = X.shape[0], rows.shape[1]
-        is_open = _open_rows(X, scale, rows)
+        is_open = _open_rows(X, center, scale, rows)
         if _most(is_open, scale):
             weights = np.zeros(rows.shape, rows.dtype)
+            at_center = np.zeros(width, rows.dtype)
             for p in is_open:
                 for k in range(width):
                     weights[p, k] = scale[p] * rows[p, k]
-            return dense(X, weights)
+                    at_center[k] += center[p] * weights[p, k]
+            return dense(X, weights) - at_center
         out = np.zeros((n, width), X.dtype)
         if is_open.size == 0:
             return out
@@ -261,7 +286,7 @@ def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable,
         buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
         for first in range(0, n, BLOCK):
             block = buffer[: min(BLOCK, n - first)]
-            _pack(X, is_open, first, block)
+            _pack(X, center, is_open, first, block)
             np.dot(block, weights, out[first : first + block.shape[0]])
         return out
 
@@ -273,22 +298,26 @@ def numba_gated_dot_grad(
     op: GatedDotGrad, node: Apply, **kwargs: Any
 ) -> tuple[Callable, str | None]:
     """Pack the open columns of ``X``, multiply them by BLAS and put the result in its rows."""
-    X, _, _, G = node.inputs
-    dense, key = _dense_dot(X.T, G, "gated_dot_grad 1")
+    X, *_, G = node.inputs
+    dense, key = _dense_dot(X.T, G, "gated_dot_grad 2")
 
     @numba_njit
-    def gated_dot_grad(X: Any, scale: Any, rows: Any, G: Any) -> Any:
+    def gated_dot_grad(X: Any, center: Any, scale: Any, rows: Any, G: Any) -> Any:
         n, width = G.shape
         if X.shape[0] != n or rows.shape[1] != width:
             raise ValueError("gated_dot: the gradient has not the shape of the product")
-        is_open = _open_rows(X, scale, rows)
+        is_open = _open_rows(X, center, scale, rows)
         grad_scale = np.zeros(scale.size, scale.dtype)
         grad_rows = np.zeros(rows.shape, rows.dtype)
         if is_open.size == 0:
             return grad_scale, grad_rows
         all_rows = _most(is_open, scale)
         if all_rows:
-            inner = dense(X.T, G)
+            total = np.zeros(width, X.dtype)
+            for i in range(n):
+                for k in range(width):
+                    total[k] += G[i, k]
+            inner = dense(X.T, G) - np.outer(center, total)
         else:
             inner = np.zeros((is_open.size, width), X.dtype)
             part = np.empty((is_open.size, width), X.dtype)
@@ -296,7 +325,7 @@ def numba_gated_dot_grad(
             contiguous = np.ascontiguousarray(G)
             for first in range(0, n, BLOCK):
                 block = buffer[: min(BLOCK, n - first)]
-                _pack(X, is_open, first, block)
+                _pack(X, center, is_open, first, block)
                 np.dot(block.T, contiguous[first : first + block.shape[0]], part)
                 inner += part
         for j in range(is_open.size):

@@ -13,6 +13,7 @@ from pymc_bnnvs.activations import as_activation
 from pymc_bnnvs.network import Scales, add_network, check_hidden
 from pymc_bnnvs.outcome import add_likelihood, read_outcome
 from pymc_bnnvs.priors import Prior, as_prior
+from pymc_bnnvs.start import start_open
 from pymc_bnnvs.table import check_memory as check_memory_of
 from pymc_bnnvs.table import read_table
 
@@ -93,6 +94,10 @@ def build_model(
     where ``s_p`` is exactly 0 while the gate ``u_p`` is below the threshold ``c``; see
     :class:`pymc_bnnvs.priors.Gated`.
 
+    A chain starts with all gates open or, where there are more than half as many inputs as rows,
+    with a quarter as many as there are rows open: those of the inputs whose association with the
+    outcome is strongest.
+
     The indicators of a category of three levels or more sum to 1, so their weights are taken
     against the mean over its levels: the gradient of a level is its difference from that mean.
 
@@ -137,6 +142,7 @@ def build_model(
             activation=activation,
             scales=scales,
             dims=("obs_id", "feature"),
+            starts_open=start_open(table, outcome.values),
         )
         add_likelihood("y", f, observed, outcome, dims="obs_id", scale=model["f_scale"])
     return model

@@ -51,10 +51,12 @@ def add_network(
     activation: str,
     scales: Scales,
     dims: tuple[str | None, str],
+    starts_open: np.ndarray | None = None,
 ) -> TensorVariable:
     """Register a network's variables, its ``psi`` and its inclusion in the current model.
 
-    ``rename`` adds the network's prefix to a variable's name; ``dims`` are those of ``X``.
+    ``rename`` adds the network's prefix to a variable's name; ``dims`` are those of ``X``;
+    ``starts_open`` (groups) are the gates that are open where a chain starts, all by default.
     """
     model = pm.modelcontext(None)
     obs_dim, feature = dims
@@ -89,6 +91,7 @@ def add_network(
         n_obs=table.values.shape[0],
         group_of=table.group_of,
         always_in=table.always_in,
+        starts_open=np.ones(len(table.groups), bool) if starts_open is None else starts_open,
     )
     act = as_activation(activation)
     deeper = [
@@ -109,10 +112,11 @@ def add_network(
         pm.Data(rename("category_of"), table.category_of, dims=feature)
         first = first.contrasts(table.category_of)
     # A bias at the centre of the inputs: same model, but NUTS sees no ridge along the mean.
-    center = first.product(x_center[None, :], x_scale)[0]
-    at_center = 0.0 if scales.standardized else center
+    at_center = 0.0
+    if not scales.standardized:
+        at_center = first.product(x_center[None, :], pt.zeros_like(x_center), x_scale)[0]
     b_1 = prior.hidden_bias(rename("b_1"), layers[0], at_center)
-    preactivation = first.product(X, x_scale) + (b_1 - center)
+    preactivation = first.product(X, x_center, x_scale) + b_1
 
     unit = act.graph(preactivation)
     for W, b in deeper:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -13,6 +13,7 @@ import pytensor.tensor as pt
 from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.tensor import TensorVariable
 from pytensor.tensor.random.basic import NormalRV
+from scipy.stats import norm
 
 from pymc_bnnvs.errors import unknown_option
 from pymc_bnnvs.first_layer import FirstLayer
@@ -35,6 +36,7 @@ class Slot(NamedTuple):
     n_obs: int
     group_of: np.ndarray
     always_in: np.ndarray
+    starts_open: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,9 @@ class Prior:
 
 #: Spread of the linear effect that a closed gate holds ready, in units of the outcome.
 CLOSED_SPREAD = 0.1
+#: Distance from the threshold at which an open gate starts; PyMC's jitter moves both by up to 1.
+OPEN_START = 1.5
+CLOSED_START = -1.0
 
 
 def by_feature(slot: Slot, scale: TensorVariable) -> TensorVariable:
@@ -118,21 +123,34 @@ def normal_rows(slot: Slot) -> TensorVariable:
     return pm.Normal(slot.name("z"), dims=(slot.feature, slot.hidden))
 
 
-class OpenNormalRV(NormalRV):
-    """Normal with a start of its own; a type, since PyMC looks the start up by it."""
+class StartedNormalRV(NormalRV):
+    """Normal with a start of its own, one for each entry along the first dimension."""
 
-    _print_name = ("OpenNormal", "\\operatorname{OpenNormal}")
+    __props__ = (*NormalRV.__props__, "start")
+    _print_name = ("StartedNormal", "\\operatorname{StartedNormal}")
+
+    def __init__(self, start: tuple[float, ...] = (0.0,), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.start = start
 
 
-class OpenNormal(pm.Normal):
-    """Normal that sampling starts 2.5 standard deviations above the mean.
+def started_normal(
+    mu: TensorVariable, sigma: TensorVariable, *, start: np.ndarray, **kwargs: Any
+) -> TensorVariable:
+    """Draw from a normal that starts there."""
+    op = StartedNormalRV(start=tuple(np.ravel(start).tolist()))
+    rng = kwargs.pop("rng", None) or pt.random.shared_rng(seed=None)
+    return op(mu, sigma, rng=rng, return_next_rng=True, **kwargs)[1]
 
-    A chain that starts with every gate open finds the inputs; a closed gate has no gradient. An
-    ``initval`` would do the same, but ``pm.do`` refuses models with one.
+
+class StartedNormal(pm.Normal):
+    """Normal that sampling starts at a given place.
+
+    An ``initval`` would do the same, but ``pm.do`` refuses models with one.
     """
 
-    rv_type = OpenNormalRV
-    rv_op = OpenNormalRV()
+    rv_type = StartedNormalRV
+    rv_op = started_normal
 
     def support_point(
         rv: TensorVariable,
@@ -141,8 +159,10 @@ class OpenNormal(pm.Normal):
         sigma: TensorVariable,
     ) -> TensorVariable:
         """Start of the variable, in the form that PyMC's registration asks for."""
-        start = mu + 2.5 * sigma
-        return start if rv_size_is_none(size) else pt.full(size, start)
+        start = np.reshape(rv.owner.op.start, (-1,) + (1,) * (rv.ndim - 1))
+        start = start[0] if rv.ndim == 0 else start
+        start = pt.as_tensor_variable(start, dtype=rv.dtype)
+        return start if rv_size_is_none(size) else pt.broadcast_to(start, size)
 
 
 @dataclass(frozen=True)
@@ -171,8 +191,9 @@ class Gated(Prior):
     -----
     What the data see first of an input is its linear effect, about ``s_p a'z_p`` with ``a`` the
     slopes of the units. With ``d = a / |a|`` the row is written ``z_p + (g_p - d'z_p) d``, all
-    ``N(0, 1)``, and what is sampled is ``effect_p = g_p sqrt(x**2 + 0.1**2)``, ``x = s_p |a|``:
-    the effect itself for an open gate, free noise for a closed one.
+    ``N(0, 1)``, and what is sampled is ``effect_p = g_p sqrt(x**2 + 1)``, ``x = s_p |a| / 0.1``:
+    the effect itself for an open gate, in tenths of the outcome's unit, and free noise for a
+    closed one.
     """
 
     threshold_mean: float = 1.0
@@ -186,8 +207,12 @@ class Gated(Prior):
 
     def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
         """Register gates and rows."""
-        u = OpenNormal(slot.name("gate"), dims=slot.group)
-        c = pm.Normal(slot.name("threshold"), self.threshold_mean, self.threshold_sd)
+        # A chain that starts with the gates open finds the inputs; a closed gate has no gradient.
+        # Where few of many are, the threshold starts high: else the jitter opens hundreds.
+        at = max(self.threshold_mean, float(norm.isf(slot.starts_open.mean())))
+        start = np.where(slot.starts_open, at + OPEN_START, CLOSED_START)
+        u = StartedNormal(slot.name("gate"), start=start, dims=slot.group)
+        c = StartedNormal(slot.name("threshold"), self.threshold_mean, self.threshold_sd, start=at)
         t = pt.maximum(u - c, 0.0)
         scale = t**2 / (t + self.softness) if self.softness else t
         if slot.always_in.any():
@@ -203,7 +228,8 @@ class Gated(Prior):
         # All slopes are 0 where a chain starts.
         size = pt.sqrt(pt.sum(slope**2) + 1e-12)
         direction = pm.Deterministic(slot.name("direction"), slope / size, dims=slot.hidden)
-        sd = pt.sqrt((scale * size) ** 2 + (CLOSED_SPREAD * self.output_sd) ** 2)
+        # In units of what a closed gate holds ready: PyMC's jitter at the start is 1.
+        sd = pt.sqrt((scale * size / (CLOSED_SPREAD * self.output_sd)) ** 2 + 1.0)
         effect = pm.Normal(slot.name("effect"), 0.0, sd, dims=slot.feature)
         along = pm.Deterministic(slot.name("along"), effect / sd, dims=slot.feature)
         return layer._replace(along=along, direction=direction)
@@ -362,7 +388,8 @@ class SpikeSlab(Prior):
     def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
         """Register latents and rows."""
         n_features = slot.group_of.size
-        u = OpenNormal(slot.name("latent"), dims=(slot.feature, slot.hidden))
+        start = np.where(slot.starts_open[slot.group_of], 2.5, 0.0)
+        u = StartedNormal(slot.name("latent"), start=start, dims=(slot.feature, slot.hidden))
         # A group is in if any weight of any of its columns is.
         sizes = np.bincount(slot.group_of, minlength=slot.always_in.size)[slot.group_of]
         rate = -np.expm1(np.log1p(-self.inclusion) / (slot.units * sizes))

@@ -25,8 +25,8 @@ NUMERIC = [FAST, "NUMBA"]
 SHARES = {"none": 0.0, "one": None, "few": 0.1, "half": 0.5, "most": 0.9, "all": 1.0}
 
 
-def dense_dot(X, scale, rows):
-    return pt.dot(X, pt.maximum(scale, 0)[:, None] * rows)
+def dense_dot(X, scale, rows, center):
+    return pt.dot(X - center, pt.maximum(scale, 0)[:, None] * rows)
 
 
 def function(inputs, outputs, mode):
@@ -37,17 +37,19 @@ def function(inputs, outputs, mode):
 
 @functools.cache
 def value_and_gradients(mode, product, dtype="float64"):
-    """Compile the product and its gradients along X, u, c and Z, for gates of ``u - c``."""
+    """Compile the product and its gradients in all inputs, for gates of ``u - c``."""
     X, Z, target = (pt.matrix(name, dtype=dtype) for name in ("X", "Z", "target"))
-    u, c = pt.vector("u", dtype=dtype), pt.scalar("c", dtype=dtype)
-    out = product(X, pt.maximum(u - c, 0), Z)
+    u, center = pt.vector("u", dtype=dtype), pt.vector("center", dtype=dtype)
+    c = pt.scalar("c", dtype=dtype)
+    out = product(X, pt.maximum(u - c, 0), Z, center)
     # Not linear, so that the cotangent depends on the value.
     loss = pt.sum(pt.tanh(out) * target)
-    return function([X, u, c, Z, target], [out, *pytensor.grad(loss, [X, u, c, Z])], mode)
+    inputs = [X, u, c, Z, center]
+    return function([*inputs, target], [out, *pytensor.grad(loss, inputs)], mode)
 
 
 def draw(n=7, n_features=12, width=3, share="few", seed=0):
-    """Random X, u, c, Z and target with a share of the gates ``u > c`` open."""
+    """Random X, u, c, Z, center and target with a share of the gates ``u > c`` open."""
     rng = np.random.default_rng(seed)
     fraction = SHARES[share]
     n_open = min(1, n_features) if fraction is None else round(fraction * n_features)
@@ -59,6 +61,7 @@ def draw(n=7, n_features=12, width=3, share="few", seed=0):
         u,
         np.asarray(c),
         rng.normal(size=(n_features, width)),
+        rng.normal(size=n_features),
         rng.normal(size=(n, width)),
     ]
 
@@ -142,12 +145,12 @@ def finite_difference_points():
     rng = np.random.default_rng(3)
     X, Z, G = rng.normal(size=(4, 6)), rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
     # Away from 0, where the product has a kink.
-    return [X, np.array([0.7, -0.5, 1.2, 0.4, -1.0, 2.0]), Z, G]
+    return [X, np.array([0.7, -0.5, 1.2, 0.4, -1.0, 2.0]), Z, rng.normal(size=6), G]
 
 
 def test_gradient_by_finite_differences():
     rng = np.random.default_rng(0)
-    verify_grad(gated_dot, finite_difference_points()[:3], rng=rng, mode=FAST)
+    verify_grad(gated_dot, finite_difference_points()[:4], rng=rng, mode=FAST)
 
 
 @pytest.mark.parametrize(
@@ -160,17 +163,17 @@ def test_gradient_by_finite_differences():
     ids=["scale", "rows", "both"],
 )
 def test_second_derivatives_by_finite_differences(reduce):
-    def gradient(*inputs):
-        return reduce(*GatedDotGrad()(*inputs))
+    def gradient(X, scale, rows, center, G):
+        return reduce(*GatedDotGrad()(X, center, scale, rows, G))
 
     verify_grad(gradient, finite_difference_points(), rng=np.random.default_rng(0), mode=FAST)
 
 
 def test_third_derivatives_by_finite_differences():
-    X, scale, rows, _ = finite_difference_points()
+    X, scale, rows, center, _ = finite_difference_points()
 
     def second(scale, rows):
-        loss = pt.sum(gated_dot(X, scale, rows) ** 3)
+        loss = pt.sum(gated_dot(X, scale, rows, center) ** 3)
         return pytensor.grad(pt.sum(pytensor.grad(loss, scale) ** 2), rows)
 
     verify_grad(second, [scale, rows], rng=np.random.default_rng(0), mode=FAST, rel_tol=1e-3)
@@ -191,18 +194,19 @@ def test_a_gate_at_exactly_zero_or_below_is_closed(mode):
 @pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
 @pytest.mark.parametrize("n_features", [2, 20])
 def test_a_scale_that_is_not_a_number_is_not_a_closed_gate(mode, n_features):
-    X, u, c, Z, target = draw(n_features=n_features, share="none")
+    X, u, c, Z, center, target = draw(n_features=n_features, share="none")
     u[1] = np.nan
-    value, *_, grad_Z = value_and_gradients(mode, gated_dot)(X, u, c, Z, target)
+    value, *_, grad_Z, _ = value_and_gradients(mode, gated_dot)(X, u, c, Z, center, target)
     assert np.isnan(value).all()
     assert np.isnan(grad_Z[1]).all()
 
 
 @pytest.mark.parametrize("mode", NUMERIC)
 def test_closed_columns_are_not_read(mode):
-    X, u, c, Z, target = draw(share="few", n_features=30)
-    X[:, u <= c] = np.nan
-    value, _, grad_u, _, grad_Z = value_and_gradients(mode, gated_dot)(X, u, c, Z, target)
+    X, u, c, Z, center, target = draw(share="few", n_features=30)
+    X[:, u <= c] = center[u <= c] = np.nan
+    compiled = value_and_gradients(mode, gated_dot)
+    value, _, grad_u, _, grad_Z, _ = compiled(X, u, c, Z, center, target)
     for result in (value, grad_u, grad_Z):
         assert np.isfinite(result).all()
 
@@ -214,7 +218,7 @@ def test_shapes_without_the_product():
     assert out.type.shape == (5, 2)
     X, Z = pt.matrix("X"), pt.matrix("Z")
     out = gated_dot(X, scale, Z)
-    shapes = [out.shape, *[g.shape for g in GatedDotGrad()(X, scale, Z, out)]]
+    shapes = [out.shape, *[g.shape for g in GatedDotGrad()(X, scale, scale, Z, out)]]
     compiled = pytensor.function([X, scale, Z], shapes, mode=FAST)
     ops = {type(node.op) for node in compiled.maker.fgraph.apply_nodes}
     assert not ops & {GatedDot, GatedDotGrad}
@@ -241,13 +245,14 @@ def test_copies_of_the_graph():
 @pytest.mark.parametrize(
     ("mode", "batched"),
     # numba takes long to compile a batch.
-    [*itertools.product([FAST, "JAX"], ["rows", "scale", "X"]), ("NUMBA", "scale")],
+    [*itertools.product([FAST, "JAX"], ["rows", "scale", "X", "center"]), ("NUMBA", "scale")],
 )
 def test_batches(mode, batched):
-    values = dict(zip(["X", "scale", "rows"], finite_difference_points()[:3], strict=True))
+    names = ["X", "scale", "rows", "center"]
+    values = dict(zip(names, finite_difference_points()[:4], strict=True))
     core = [pt.tensor(name, shape=value.shape) for name, value in values.items()]
     out = gated_dot(*core)
-    outputs = [out, *pytensor.grad(pt.sum(out**2), core[1:])]
+    outputs = [out, *pytensor.grad(pt.sum(out**2), core[1:3])]
     one = next(variable for variable in core if variable.name == batched)
     batch = pt.tensor(batched, shape=(2, *one.type.shape))
     inputs = [batch if variable is one else variable for variable in core]
@@ -319,7 +324,8 @@ def test_importing_it_does_not_import_jax():
         (((3,), (3,), (3, 2)), "X has 1 dimensions, not 2"),
         (((4, 3), (3, 1), (3, 2)), "scale has 2 dimensions, not 1"),
         (((4, 3), (3,), (3,)), "rows has 1 dimensions, not 2"),
-        (((4, 3), (2,), (3, 2)), "X has 3 columns, scale 2 gates and rows 3 rows"),
+        (((4, 3), (2,), (3, 2)), "X has 3 columns, center 2 values, scale 2 gates and rows 3 rows"),
+        (((4, 3), (3,), (3, 2), (4,)), "center 4 values"),
     ],
 )
 def test_shapes_are_checked(shapes, message):
@@ -328,7 +334,7 @@ def test_shapes_are_checked(shapes, message):
 
 
 @pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
-@pytest.mark.parametrize("wrong", [0, 1, 3])
+@pytest.mark.parametrize("wrong", [0, 1, 3, 4])
 def test_lengths_are_checked_when_run(mode, wrong):
     values = draw()
     values[wrong] = np.concatenate([values[wrong]] * 2, axis=-1 if wrong < 3 else 0)

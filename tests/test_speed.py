@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,16 @@ import pytest
 
 import pymc_bnnvs as bvs
 from pymc_bnnvs.cli import main
-from pymc_bnnvs.experiments import speed, speed_fit, speed_gradient, speed_picture, speed_rivals
-from pymc_bnnvs.experiments.speed_fit import Check, Watch, time_to_target
+from pymc_bnnvs.experiments import (
+    speed,
+    speed_fit,
+    speed_gradient,
+    speed_picture,
+    speed_rivals,
+    speed_table,
+    speed_watch,
+)
+from pymc_bnnvs.experiments.speed_watch import Check, Watch, time_to_target
 
 FAST = {"mode": "FAST_COMPILE"}
 
@@ -103,34 +112,46 @@ def test_one_input_that_never_changes_is_one_too_many(white_noise):
     assert row["status"] == "not reached" and np.isnan(row["r_hat"])
 
 
-def test_a_limit_is_no_time(white_noise):
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock of the watch that the test sets."""
+    clock = SimpleNamespace(now=100.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(speed_watch, "time", clock)
+    return clock
+
+
+def test_a_limit_is_no_time(clock):
     watch = Watch(5.0, 1000)
     assert watch.row()["status"] == "running"
-    watch.started -= 5.1
+    clock.now += 5.1
     row = watch.row()
     assert watch.over
     assert (row["status"], row["seconds"]) == ("limit", 5.0)
     assert "seconds_to_target" not in row
 
 
-def test_what_holds_at_the_limit_may_be_confirmed(white_noise):
+def test_what_holds_at_the_limit_may_be_confirmed(white_noise, clock):
     watch = Watch(5.0, 10_000)
     watch.judge(white_noise[:, :1500], 4.0)
-    watch.started -= 5.1
+    clock.now += 5.1
     assert watch.row()["holds"] and not watch.over
     watch.judge(white_noise[:, :1900], 6.0)
     assert watch.row()["seconds_to_target"] == 4.0
     slower = Watch(5.0, 10_000)
     slower.judge(white_noise[:, :1500], 4.0)
-    slower.started -= 8.0
+    clock.now += 8.0
     assert slower.row()["status"] == "limit"
 
 
-def test_checks_take_at_most_a_twentieth_of_the_time(white_noise):
+def test_checks_take_at_most_a_twentieth_of_the_time(white_noise, clock):
     watch = Watch(100.0, 10_000)
+    clock.now += 3.0
     watch.judge(white_noise[:, :200], watch.seconds - 1.0)
+    assert watch.rest_until - watch.seconds == 20.0
+    clock.now += 19.9
     assert not watch.due(2000)
-    assert 19 < watch.rest_until - watch.seconds < 22
+    clock.now += 0.2
+    assert watch.due(2000)
 
 
 # --- the grid -------------------------------------------------------------------------------
@@ -320,14 +341,14 @@ def last_report(job):
 
 def test_pm_sample_under_watch(monkeypatch):
     monkeypatch.setattr(speed_gradient, "BATCHES", 2)
-    row = last_report({"method": "pymc", "limit_s": 60.0, "chains": 4, "max_draws": 150})
+    row = last_report({"method": "pymc", "limit_s": 900.0, "chains": 4, "max_draws": 50})
     assert row["status"] in ("reached", "not reached")
-    assert row["tune"] > 0 and row["max_draws"] == 150
-    assert 4 <= row["draws"] <= 150
+    assert row["tune"] > 0 and row["max_draws"] == 50
+    assert 4 <= row["draws"] <= 50
     # One leapfrog step a draw at least, in every chain and in warm-up too.
     assert row["gradients"] > 4 * (row["tune"] + row["draws"])
     assert row["steps"] >= 1 and row["divergences"] >= 0
-    assert 0 < row["seconds_compile"] < row["seconds_in_all"] < 100
+    assert 0 < row["seconds_compile"] < row["seconds_in_all"]
     assert 0.1 < row["gradient_us"] < 1e5
     assert row["rss_mb"] > 50
 
@@ -337,7 +358,7 @@ def test_numpyro_under_watch(monkeypatch):
     monkeypatch.setattr(speed_gradient, "BATCHES", 2)
     monkeypatch.setattr(speed_fit, "NUMPYRO_TUNE", 40)
     # One chain: the tests have one device. It has no R-hat, so it takes all of its draws.
-    row = last_report({"method": "numpyro", "limit_s": 60.0, "chains": 1, "max_draws": 30})
+    row = last_report({"method": "numpyro", "limit_s": 900.0, "chains": 1, "max_draws": 30})
     assert row["status"] == "not reached" and np.isnan(row["r_hat"])
     assert (row["tune"], row["draws"]) == (40, 30)
     assert row["gradients"] > 70 and row["steps"] >= 1
@@ -502,7 +523,7 @@ def test_gates_are_timed_once(monkeypatch, tmp_path):
 
     def work(job, *limits):
         jobs.append(job["n"])
-        key = {name: job[name] for name in speed.GATE_KEYS}
+        key = {name: job[name] for name in ("n", "n_features", "seed")}
         state = {"rows": [key | GATES, key | GATES | {"share": 1.0}]} if job["n"] < 300 else {}
         return state, "no room" if job["n"] == 300 else None
 
@@ -513,7 +534,7 @@ def test_gates_are_timed_once(monkeypatch, tmp_path):
     assert jobs == [100, 200, 300, 400]
     assert len(rows) == 4 and rows["cores"].notna().all()
     assert "no room" in said[-2] and "stopped after" in said[-1]
-    lines = speed.gate_table(rows).split("\n")
+    lines = speed_table.gate_table(rows).split("\n")
     assert max(map(len, lines)) <= 80 and len(lines) == 5
     assert lines[1].split() == "100 200 10% 100 512 5.12 5.00 to 5.30".split()
 
@@ -527,7 +548,7 @@ def rows(fits, tmp_path):
 
 
 def test_a_limit_is_shown_as_a_limit(rows):
-    text = speed.table(rows)
+    text = speed_table.table(rows)
     lines = text.split("\n")
     assert max(map(len, lines)) <= 80
     first = lines[1:5]
@@ -545,7 +566,7 @@ def test_what_failed_or_ran_out_of_draws_is_no_time(rows):
     rows["error"] = rows["error"].astype(object)
     rows.loc[2, ["status", "error"]] = ["failed", "MemoryError: too large"]
     rows.loc[3, "status"] = "not reached"
-    lines = speed.table(rows).split("\n")
+    lines = speed_table.table(rows).split("\n")
     assert lines[3].split()[:3] == ["PyMC", "script", "failed"]
     assert lines[4].split()[:4] == ["numpyro", "not", "reached", "5"]
     assert ">" not in lines[4]

@@ -157,8 +157,9 @@ def dense(model: pm.Model) -> pm.Model:
     if not gated:
         raise ValueError("the model has no gated product")
     for node in gated:
-        X, scale, rows = node.inputs
-        whole = pt.dot(X, pt.maximum(scale, 0.0)[:, None] * rows)
+        X, center, scale, rows = node.inputs
+        weights = pt.maximum(scale, 0.0)[:, None] * rows
+        whole = pt.dot(X, weights) - pt.dot(center, weights)
         graph.replace(node.outputs[0], whole, import_missing=True)
     return model_from_fgraph(graph, mutate_fgraph=True)
 

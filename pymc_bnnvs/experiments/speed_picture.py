@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from pymc_bnnvs.experiments.speed import METHODS
+from pymc_bnnvs.experiments.speed_table import METHODS
 from pymc_bnnvs.report import replacing
 
 __all__ = ["draw", "save_picture"]

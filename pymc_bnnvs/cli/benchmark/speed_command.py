@@ -67,8 +67,9 @@ def speed(
     int
         Exit code.
     """
-    from pymc_bnnvs.experiments.speed import check_methods, gate_table, run, run_gates, table
+    from pymc_bnnvs.experiments.speed import check_methods, run, run_gates
     from pymc_bnnvs.experiments.speed_picture import save_picture
+    from pymc_bnnvs.experiments.speed_table import gate_table, table
 
     with input_errors():
         check_methods(methods)

@@ -1,0 +1,70 @@
+"""The default path has the posterior of the plain one: whole product, plain coordinates."""
+
+from __future__ import annotations
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+
+import pymc_bnnvs as bvs
+from pymc_bnnvs.experiments.speed_gradient import dense
+from pymc_bnnvs.priors import Gated
+
+
+def line_and_bend():
+    """Draw two inputs that are always in, and one that matters little."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(80, 3))
+    y = np.maximum(X[:, 0], 0.0) + 0.4 * X[:, 1] + 0.7 * rng.normal(size=80)
+    return X, y, {}
+
+
+def product_of_correlated():
+    """Draw an interaction of two inputs that are correlated with a third, idle one."""
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(100, 4)) + rng.normal(size=(100, 1))
+    y = X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=100)
+    return X, y, {}
+
+
+def counts_with_a_category():
+    """Draw counts that depend on a category and on a pair of columns that share a gate."""
+    rng = np.random.default_rng(11)
+    X = pd.DataFrame(rng.uniform(size=(120, 3)), columns=list("abc"))
+    X["kind"] = rng.choice(["u", "v", "w"], size=120)
+    y = rng.poisson(np.exp(0.5 + 1.5 * X["a"] + (X["kind"] == "u")))
+    return X, y, {"likelihood": "poisson", "groups": {"pair": ["a", "b"]}}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quiet_convergence")
+@pytest.mark.parametrize("case", [line_and_bend, product_of_correlated, counts_with_a_category])
+def test_same_posterior(case):
+    X, y, options = case()
+    found = []
+    for reference in (False, True):
+        model = bvs.build_model(X, y, hidden=3, prior=Gated(reparametrize=not reference), **options)
+        with dense(model) if reference else model:
+            idata = pm.sample(
+                1500 if reference else 1000,
+                tune=500,
+                chains=4,
+                random_seed=10,
+                progressbar=False,
+                quiet=True,
+            )
+        draws = idata["posterior"].dataset
+        draws = draws[[name for name in ("psi", "inclusion", "sigma") if name in draws]]
+        inclusion = draws["inclusion"].astype(float)
+        found.append(draws.assign(root=np.sqrt(draws["psi"]), inclusion=inclusion))
+    for method, statistic in (("mean", "mean"), ("sd", "std")):
+        if method == "sd":  # that of 0 or 1 follows from its mean
+            found = [draws.drop_vars("inclusion") for draws in found]
+        left, right = (getattr(draws, statistic)(("chain", "draw")) for draws in found)
+        mcse = np.hypot(*(az.mcse(draws, method=method) for draws in found))
+        for name in left:
+            gap = np.abs(left[name] - right[name])
+            # An input that is in, in every draw, has no error.
+            assert (gap <= 4 * mcse[name].fillna(0.0)).all(), (method, name)
