@@ -8,6 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor import TensorVariable
 
+from pymc_bnnvs.gated_along import gated_along
 from pymc_bnnvs.gated_dot import gated_dot
 
 __all__ = ["FirstLayer"]
@@ -67,12 +68,9 @@ class FirstLayer(NamedTuple):
             weights = self.weights() / x_scale[:, None]
             return pt.dot(X, weights) - pt.dot(x_center, weights)
         scale = (self.included if self.scale is None else self.scale) / x_scale
-        plain = gated_dot(X, scale, self.rows, x_center)
         if self.along is None:
-            return plain
-        # The projection commutes with the product: (n, K) to work on instead of (P, K).
-        along = gated_dot(X, scale, self.along[:, None], x_center)[:, 0]
-        return plain + (along - pt.dot(plain, self.direction))[:, None] * self.direction
+            return gated_dot(X, scale, self.rows, x_center)
+        return gated_along(X, x_center, scale, self.rows, self.along, self.direction)
 
 
 def contrasts(weights: TensorVariable, category_of: np.ndarray) -> TensorVariable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -37,7 +37,7 @@ class GatedDot(Op):
 
     def make_node(self, X: Any, center: Any, scale: Any, rows: Any) -> Apply:
         """Check and cast the inputs."""
-        inputs = _as_inputs(X=(X, 2), center=(center, 1), scale=(scale, 1), rows=(rows, 2))
+        inputs = as_inputs(NDIM, [X, center, scale, rows])
         X, _, _, rows = inputs
         shape = (X.type.shape[0], rows.type.shape[1])
         return Apply(self, inputs, [pt.tensor(dtype=X.dtype, shape=shape)])
@@ -63,7 +63,7 @@ class GatedDot(Op):
         X, center, scale, rows = inputs
         (G,) = cotangents
         d_X = pt.dot(G, _weights(scale, rows).T)
-        return [d_X, _of_center(d_X), *GatedDotGrad()(X, center, scale, rows, G)]
+        return [d_X, of_center(d_X), *GatedDotGrad()(X, center, scale, rows, G)]
 
 
 class GatedDotGrad(Op):
@@ -74,9 +74,7 @@ class GatedDotGrad(Op):
 
     def make_node(self, X: Any, center: Any, scale: Any, rows: Any, G: Any) -> Apply:
         """Check and cast the inputs."""
-        inputs = _as_inputs(
-            X=(X, 2), center=(center, 1), scale=(scale, 1), rows=(rows, 2), G=(G, 2)
-        )
+        inputs = as_inputs(NDIM, [X, center, scale, rows, G])
         _, _, scale, rows, _ = inputs
         return Apply(self, inputs, [scale.type(), rows.type()])
 
@@ -113,7 +111,7 @@ class GatedDotGrad(Op):
         d_X = pt.dot(G, _weights(is_open, direction).T)
         return [
             d_X,
-            _of_center(d_X),
+            of_center(d_X),
             pt.sum(d_rows * inner, axis=1),
             d_scale[:, None] * inner,
             gated_dot(X, is_open, direction, center),
@@ -166,18 +164,18 @@ def gated_dot(X: Any, scale: Any, rows: Any, center: Any = None) -> TensorVariab
     return GatedDot()(X, center, scale, rows)
 
 
+NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "G": 2}
 #: The axis of each input that runs over the gates.
 LENGTHS = {"X": 1, "center": 0, "scale": 0, "rows": 0}
 
 
-def _as_inputs(**given: tuple[Any, int]) -> list[TensorVariable]:
+def as_inputs(ndim: Mapping[str, int], values: Sequence[Any]) -> list[TensorVariable]:
     """Tensors of one floating dtype, which BLAS needs, with ndims and lengths that fit."""
-    tensors = {name: pt.as_tensor_variable(value) for name, (value, _) in given.items()}
+    tensors = dict(zip(ndim, map(pt.as_tensor_variable, values), strict=False))
     # The centre last: one that was not given is made from the scale.
     for name in sorted(tensors, key="center".__eq__):
-        tensor = tensors[name]
-        if tensor.ndim != given[name][1]:
-            raise ValueError(f"{name} has {tensor.ndim} dimensions, not {given[name][1]}.")
+        if tensors[name].ndim != ndim[name]:
+            raise ValueError(f"{name} has {tensors[name].ndim} dimensions, not {ndim[name]}.")
     lengths = {name: tensors[name].type.shape[axis] for name, axis in LENGTHS.items()}
     if len({length for length in lengths.values() if length is not None}) > 1:
         raise ValueError(
@@ -193,10 +191,15 @@ def _as_inputs(**given: tuple[Any, int]) -> list[TensorVariable]:
 
 def _weights(scale: TensorVariable, rows: TensorVariable) -> TensorVariable:
     """Weights with the closed rows at 0."""
-    return pt.switch(scale <= 0, 0, scale)[..., None] * rows
+    return open_scale(scale)[..., None] * rows
 
 
-def _of_center(d_X: TensorVariable) -> TensorVariable:
+def open_scale(scale: TensorVariable) -> TensorVariable:
+    """Scale of the open gates, 0 for the others; one that is not a number stays so."""
+    return pt.switch(scale <= 0, 0, scale)
+
+
+def of_center(d_X: TensorVariable) -> TensorVariable:
     """Gradient along the centre, given that along X."""
     # With an accumulator of another dtype, JAX would return that.
     return -pt.sum(d_X, axis=0, acc_dtype=d_X.dtype)
@@ -230,7 +233,7 @@ optdb.register("jax_gated_dot", dfs_rewriter(dense_product), "jax", position=0.9
 
 
 @numba_njit
-def _open_rows(X: Any, center: Any, scale: Any, rows: Any) -> Any:
+def open_rows(X: Any, center: Any, scale: Any, rows: Any) -> Any:
     # numba does not check an index.
     if X.shape[1] != scale.size or center.size != scale.size or rows.shape[0] != scale.size:
         raise ValueError("gated_dot: X, center, scale and rows differ in the number of inputs")
@@ -244,7 +247,7 @@ def _most(is_open: Any, scale: Any) -> bool:
 
 
 @numba_njit
-def _pack(X: Any, center: Any, columns: Any, first: int, out: Any) -> None:
+def pack(X: Any, center: Any, columns: Any, first: int, out: Any) -> None:
     for i in range(out.shape[0]):
         for j in range(columns.size):
             out[i, j] = X[first + i, columns[j]] - center[columns[j]]
@@ -267,7 +270,7 @@ def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable,
     @numba_njit
     def gated_dot(X: Any, center: Any, scale: Any, rows: Any) -> Any:
         n, width = X.shape[0], rows.shape[1]
-        is_open = _open_rows(X, center, scale, rows)
+        is_open = open_rows(X, center, scale, rows)
         if _most(is_open, scale):
             weights = np.zeros(rows.shape, rows.dtype)
             at_center = np.zeros(width, rows.dtype)
@@ -286,7 +289,7 @@ def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable,
         buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
         for first in range(0, n, BLOCK):
             block = buffer[: min(BLOCK, n - first)]
-            _pack(X, center, is_open, first, block)
+            pack(X, center, is_open, first, block)
             np.dot(block, weights, out[first : first + block.shape[0]])
         return out
 
@@ -306,7 +309,7 @@ def numba_gated_dot_grad(
         n, width = G.shape
         if X.shape[0] != n or rows.shape[1] != width:
             raise ValueError("gated_dot: the gradient has not the shape of the product")
-        is_open = _open_rows(X, center, scale, rows)
+        is_open = open_rows(X, center, scale, rows)
         grad_scale = np.zeros(scale.size, scale.dtype)
         grad_rows = np.zeros(rows.shape, rows.dtype)
         if is_open.size == 0:
@@ -325,7 +328,7 @@ def numba_gated_dot_grad(
             contiguous = np.ascontiguousarray(G)
             for first in range(0, n, BLOCK):
                 block = buffer[: min(BLOCK, n - first)]
-                _pack(X, center, is_open, first, block)
+                pack(X, center, is_open, first, block)
                 np.dot(block.T, contiguous[first : first + block.shape[0]], part)
                 inner += part
         for j in range(is_open.size):

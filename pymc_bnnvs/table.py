@@ -303,6 +303,10 @@ def moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return center, scale
 
 
+#: Warm-up draws of PyMC's four chains, by default.
+WARM_UP = 1600
+
+
 def check_memory(
     n: int, n_features: int, n_units: int, *, draws: int = 4000, memory: int | None = None
 ) -> None:
@@ -321,11 +325,13 @@ def check_memory(
     Raises
     ------
     ValueError
-        If three copies of ``X`` and the draws of what has a value for each feature (weights,
-        scale, psi and inclusion) take more.
+        If three copies of ``X`` and two of the draws, warm-up included, of what has a value for
+        each feature (weights, gate, effect, scale, psi and inclusion) take more.
     """
     memory = physical_memory() if memory is None else memory
-    needed = 8 * n_features * (3 * n + draws * (n_units + 3))
+    # The sampler holds the warm-up too, and its draws are there twice while they are handed over.
+    stored = 2 * (draws + WARM_UP) if draws else 0
+    needed = 8 * n_features * (3 * n + stored * (n_units + 6))
     if memory is None or needed <= memory:
         return
     size = f"{n:,} rows and {n_features:,} inputs"

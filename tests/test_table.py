@@ -487,7 +487,7 @@ class TestBadColumns:
 
 class TestMemory:
     def test_estimate(self):
-        needed = 3 * 100 * 50 * 8 + 4000 * 50 * (20 + 3) * 8
+        needed = 3 * 100 * 50 * 8 + 2 * (4000 + 1600) * 50 * (20 + 6) * 8
         check_memory(100, 50, 20, memory=needed)
         with pytest.raises(ValueError, match="check_memory=False") as caught:
             check_memory(100, 50, 20, memory=needed - 1)
@@ -496,7 +496,7 @@ class TestMemory:
             assert part in message
 
     def test_gigabytes(self):
-        with pytest.raises(ValueError, match=r"about 41\.4 GB; this machine has 8\.0 GB"):
+        with pytest.raises(ValueError, match=r"about 109\.8 GB; this machine has 8\.0 GB"):
             check_memory(10_000, 10_000, 100, draws=4_733, memory=8_000_000_000)
 
     def test_unknown_memory(self, monkeypatch):
