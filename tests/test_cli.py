@@ -557,3 +557,24 @@ def test_same_seed_same_answer_from_a_cold_and_a_warm_cache(tmp_path):
         )
         found.append((tmp_path / out / "importance.csv").read_bytes())
     assert found[0] == found[1]
+
+
+def test_a_reader_that_goes_away_ends_nothing(tmp_path):
+    """As in ``bnnvs select ... | head``: what comes after is still done."""
+    script = (
+        "import pathlib, sys\n"
+        "from pymc_bnnvs.cli.terminal import echo\n"
+        "echo('first')\n"
+        "sys.stdin.read()\n"
+        "echo('second')\n"
+        "echo('third')\n"
+        f"pathlib.Path({str(tmp_path / 'done')!r}).touch()\n"
+    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
+        assert process.stdout.readline() == "first\n"
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == 0
+    assert (tmp_path / "done").exists()
