@@ -139,8 +139,9 @@ def started_normal(
 ) -> TensorVariable:
     """Draw from a normal that starts there."""
     op = StartedNormalRV(start=tuple(np.ravel(start).tolist()))
-    rng = kwargs.pop("rng", None) or pt.random.shared_rng(seed=None)
-    return op(mu, sigma, rng=rng, return_next_rng=True, **kwargs)[1]
+    if kwargs.get("rng") is None:
+        kwargs["rng"] = pt.random.shared_rng(seed=None)
+    return op(mu, sigma, return_next_rng=True, **kwargs)[1]
 
 
 class StartedNormal(pm.Normal):
