@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor import TensorVariable
 
-from pymc_bnnvs.gated_along import gated_along
+from pymc_bnnvs.gated_along import gated_along, rows_along
 from pymc_bnnvs.gated_dot import gated_dot
 
 __all__ = ["FirstLayer"]
@@ -47,8 +47,7 @@ class FirstLayer(NamedTuple):
         """Weights of the layer, ``(P, K)``."""
         rows = self.rows
         if self.along is not None:
-            part = self.along - pt.dot(rows, self.direction)
-            rows = rows + part[:, None] * self.direction
+            rows = rows_along(rows, self.along, self.direction)
         return rows if self.scale is None else self.scale[:, None] * rows
 
     def spread(self) -> TensorVariable | None:
@@ -61,15 +60,18 @@ class FirstLayer(NamedTuple):
         return pt.sqrt(pt.sum(self.scale**2) + 1e-2)
 
     def product(
-        self, X: TensorVariable, x_center: TensorVariable, x_scale: TensorVariable
+        self, X: TensorVariable, x_center: TensorVariable | None, x_scale: TensorVariable
     ) -> TensorVariable:
-        """``(X - x_center) / x_scale`` times the weights, ``(n, K)``."""
+        """``(X - x_center) / x_scale`` times the weights, ``(n, K)``; not centred if None."""
         if self.included is None:
             weights = self.weights() / x_scale[:, None]
-            return pt.dot(X, weights) - pt.dot(x_center, weights)
+            product = pt.dot(X, weights)
+            return product if x_center is None else product - pt.dot(x_center[None, :], weights)
         scale = (self.included if self.scale is None else self.scale) / x_scale
         if self.along is None:
             return gated_dot(X, scale, self.rows, x_center)
+        if x_center is None:
+            x_center = pt.zeros_like(scale)
         return gated_along(X, x_center, scale, self.rows, self.along, self.direction)
 
 

@@ -7,36 +7,30 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-import pytensor
-import pytensor.tensor as pt
-from pytensor.compile import optdb
-from pytensor.gradient import DisconnectedType
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import Op
-from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.graph.basic import Apply
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 from pytensor.tensor import TensorVariable
-from pytensor.tensor.blockwise import Blockwise
 
-from pymc_bnnvs.gated_dot import BLOCK, as_inputs, of_center, open_rows, open_scale, pack
+from pymc_bnnvs.gated_dot import (
+    GatedDot,
+    OpenProduct,
+    OpenProductGrad,
+    open_gradient,
+    open_inner,
+    open_product,
+    open_rows,
+    open_scale,
+    total,
+)
 
-__all__ = ["GatedAlong", "GatedAlongGrad", "gated_along"]
-
-NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "along": 1, "direction": 1, "G": 2}
+__all__ = ["GatedAlong", "GatedAlongGrad", "gated_along", "rows_along"]
 
 
-class GatedAlong(Op):
+class GatedAlong(OpenProduct):
     """``(X - center) @ W`` over the open rows; see ``gated_along``."""
 
-    __props__ = ()
+    names = (*GatedDot.names, "along", "direction")
     gufunc_signature = "(n,p),(p),(p),(p,k),(p),(k)->(n,k)"
-
-    def make_node(self, *given: Any) -> Apply:
-        """Check and cast the inputs."""
-        inputs = as_inputs(NDIM, given)
-        X, rows = inputs[0], inputs[3]
-        shape = (X.type.shape[0], rows.type.shape[1])
-        return Apply(self, inputs, [pt.tensor(dtype=X.dtype, shape=shape)])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Multiply without the closed rows, in numpy."""
@@ -46,32 +40,20 @@ class GatedAlong(Op):
         weights = scale[is_open, None] * (rows[is_open] + part[:, None] * direction)
         output_storage[0][0] = (X[:, is_open] - center[is_open]) @ weights
 
-    def infer_shape(self, node: Apply, shapes: list) -> list:
-        """Shape from those of the inputs."""
-        return [(shapes[0][0], shapes[3][1])]
+    def weights(self, scale: Any, rows: Any, along: Any, direction: Any) -> TensorVariable:
+        """Weights with the closed rows at 0."""
+        return open_scale(scale)[..., None] * rows_along(rows, along, direction)
 
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        cotangents: Sequence[Variable],
-    ) -> list[Variable]:
-        """Gradients of the inputs."""
-        (G,) = cotangents
-        d_X = pt.dot(G, weights_along(*inputs[2:]).T)
-        return [d_X, of_center(d_X), *GatedAlongGrad()(*inputs, G)]
+    def gradient(self) -> OpenProductGrad:
+        """Return the operation of the weights' gradients."""
+        return GatedAlongGrad()
 
 
-class GatedAlongGrad(Op):
+class GatedAlongGrad(OpenProductGrad):
     """Gradients of ``gated_along`` in all but ``X`` and its centre, given the product's, ``G``."""
 
-    __props__ = ()
+    names = (*GatedAlong.names, "G")
     gufunc_signature = "(n,p),(p),(p),(p,k),(p),(k),(n,k)->(p),(p,k),(p),(k)"
-
-    def make_node(self, *given: Any) -> Apply:
-        """Check and cast the inputs."""
-        inputs = as_inputs(NDIM, given)
-        return Apply(self, inputs, [variable.type() for variable in inputs[2:6]])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Fill in the gradients of the open rows, in numpy."""
@@ -91,23 +73,21 @@ class GatedAlongGrad(Op):
         ):
             storage[0] = grad
 
-    def infer_shape(self, node: Apply, shapes: list) -> list:
-        """Shapes of the inputs."""
-        return shapes[2:6]
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        cotangents: Sequence[Variable],
-    ) -> list[Variable]:
-        """Second derivatives, which few ask for, by those of the whole product."""
-        total = sum(
-            pt.sum(output * cotangent)
-            for output, cotangent in zip(dense_grad(*inputs), cotangents, strict=True)
-            if not isinstance(cotangent.type, DisconnectedType)
-        )
-        return pytensor.grad(total, list(inputs), disconnected_inputs="ignore")
+    def dense(
+        self, X: Any, center: Any, scale: Any, rows: Any, along: Any, direction: Any, G: Any
+    ) -> list[TensorVariable]:
+        """Write the gradients out with ordinary operations."""
+        line = direction[..., None, :]
+        part = along - total(rows * line, axis=-1)
+        inner = open_inner(X, center, scale, rows, G)
+        scaled = open_scale(scale)[..., None] * inner
+        slope = total(scaled * line, axis=-1)
+        return [
+            total((rows + part[..., None] * line) * inner, axis=-1),
+            scaled - slope[..., None] * line,
+            slope,
+            total(part[..., None] * scaled - slope[..., None] * rows, axis=-2),
+        ]
 
 
 def gated_along(
@@ -154,48 +134,11 @@ def gated_along(
     return GatedAlong()(X, center, scale, rows, along, direction)
 
 
-def total(values: TensorVariable, axis: int) -> TensorVariable:
-    """Sum in the dtype of the values: with a wider accumulator JAX would return that."""
-    return pt.sum(values, axis=axis, acc_dtype=values.dtype)
-
-
-def weights_along(scale: Any, rows: Any, along: Any, direction: Any) -> TensorVariable:
-    """Weights with the closed rows at 0, any batch dimensions first."""
-    part = along - total(rows * direction[..., None, :], axis=-1)
-    rows = rows + part[..., None] * direction[..., None, :]
-    return open_scale(scale)[..., None] * rows
-
-
-def dense_grad(
-    X: Any, center: Any, scale: Any, rows: Any, along: Any, direction: Any, G: Any
-) -> list[TensorVariable]:
-    """Gradients written out with ordinary operations."""
+def rows_along(rows: Any, along: Any, direction: Any) -> TensorVariable:
+    """Rows with their part along the direction replaced, any batch dimensions first."""
     line = direction[..., None, :]
     part = along - total(rows * line, axis=-1)
-    inner = pt.matmul((X - center[..., None, :]).mT, G)
-    inner = pt.switch((scale <= 0)[..., None], pt.zeros_like(rows), inner)
-    scaled = open_scale(scale)[..., None] * inner
-    slope = total(scaled * line, axis=-1)
-    return [
-        total((rows + part[..., None] * line) * inner, axis=-1),
-        scaled - slope[..., None] * line,
-        slope,
-        total(part[..., None] * scaled - slope[..., None] * rows, axis=-2),
-    ]
-
-
-@node_rewriter([GatedAlong, GatedAlongGrad, Blockwise])
-def dense_along(fgraph: Any, node: Apply) -> list[TensorVariable] | None:
-    """Write the products out with ordinary operations."""
-    op = getattr(node.op, "core_op", node.op)
-    if isinstance(op, GatedAlong):
-        X, center, *parts = node.inputs
-        return [pt.matmul(X - center[..., None, :], weights_along(*parts))]
-    return dense_grad(*node.inputs) if isinstance(op, GatedAlongGrad) else None
-
-
-# As for the gated product: XLA can't skip a row.
-optdb.register("jax_gated_along", dfs_rewriter(dense_along), "jax", position=0.9)
+    return rows + part[..., None] * line
 
 
 def key_on_disk(kernel: str) -> str:
@@ -220,9 +163,8 @@ def numba_gated_along(op: GatedAlong, node: Apply, **kwargs: Any) -> tuple[Calla
         n, width = X.shape[0], rows.shape[1]
         is_open = open_rows(X, center, scale, rows)
         check(rows, along, direction)
-        out = np.zeros((n, width), X.dtype)
         if is_open.size == 0:
-            return out
+            return np.zeros((n, width), X.dtype)
         weights = np.empty((is_open.size, width), rows.dtype)
         for j in range(is_open.size):
             p = is_open[j]
@@ -231,14 +173,9 @@ def numba_gated_along(op: GatedAlong, node: Apply, **kwargs: Any) -> tuple[Calla
                 part -= rows[p, k] * direction[k]
             for k in range(width):
                 weights[j, k] = scale[p] * (rows[p, k] + part * direction[k])
-        buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
-        for first in range(0, n, BLOCK):
-            block = buffer[: min(BLOCK, n - first)]
-            pack(X, center, is_open, first, block)
-            np.dot(block, weights, out[first : first + block.shape[0]])
-        return out
+        return open_product(X, center, is_open, weights)
 
-    return gated_along, key_on_disk("gated_along 1")
+    return gated_along, key_on_disk("gated_along 2")
 
 
 @register_funcify_and_cache_key(GatedAlongGrad)
@@ -262,15 +199,7 @@ def numba_gated_along_grad(
         grad_direction = np.zeros(width, direction.dtype)
         if is_open.size == 0:
             return grad_scale, grad_rows, grad_along, grad_direction
-        inner = np.zeros((is_open.size, width), X.dtype)
-        product = np.empty((is_open.size, width), X.dtype)
-        buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
-        contiguous = np.ascontiguousarray(G)
-        for first in range(0, n, BLOCK):
-            block = buffer[: min(BLOCK, n - first)]
-            pack(X, center, is_open, first, block)
-            np.dot(block.T, contiguous[first : first + block.shape[0]], product)
-            inner += product
+        inner = open_gradient(X, center, is_open, G)
         for j in range(is_open.size):
             p = is_open[j]
             s, part, slope = scale[p], along[p], inner[j, 0] * 0
@@ -284,4 +213,4 @@ def numba_gated_along_grad(
             grad_along[p] = s * slope
         return grad_scale, grad_rows, grad_along, grad_direction
 
-    return gated_along_grad, key_on_disk("gated_along_grad 1")
+    return gated_along_grad, key_on_disk("gated_along_grad 2")

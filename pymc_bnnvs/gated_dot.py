@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytensor
@@ -13,6 +13,7 @@ from pytensor.compile import optdb
 from pytensor.gradient import DisconnectedType
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
+from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
 from pytensor.link.numba.dispatch.basic import (
     numba_funcify_and_cache_key,
@@ -29,25 +30,26 @@ __all__ = ["gated_dot"]
 BLOCK = 128
 
 
-class GatedDot(Op):
-    """``(X - center) @ (s[:, None] * Z)`` over the rows with ``s > 0``; see ``gated_dot``."""
+NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "along": 1, "direction": 1, "G": 2}
+#: The axis of each input that runs over the gates.
+LENGTHS = {"X": 1, "center": 0, "scale": 0, "rows": 0, "along": 0}
+
+
+class OpenProduct(Op):
+    """``X - center`` times weights that are 0 where the gate is closed.
+
+    Inputs are ``X``, its centre and what the weights are made of, the scale and the rows first.
+    """
 
     __props__ = ()
-    gufunc_signature = "(n,p),(p),(p),(p,k)->(n,k)"
+    names: ClassVar[tuple[str, ...]]
 
-    def make_node(self, X: Any, center: Any, scale: Any, rows: Any) -> Apply:
+    def make_node(self, *given: Any) -> Apply:
         """Check and cast the inputs."""
-        inputs = as_inputs(NDIM, [X, center, scale, rows])
-        X, _, _, rows = inputs
+        inputs = as_inputs(self.names, given)
+        X, rows = inputs[0], inputs[3]
         shape = (X.type.shape[0], rows.type.shape[1])
         return Apply(self, inputs, [pt.tensor(dtype=X.dtype, shape=shape)])
-
-    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
-        """Multiply without the closed rows, in numpy."""
-        X, center, scale, rows = inputs
-        is_open = ~(scale <= 0)
-        weights = scale[is_open, None] * rows[is_open]
-        output_storage[0][0] = (X[:, is_open] - center[is_open]) @ weights
 
     def infer_shape(self, node: Apply, shapes: list) -> list:
         """Shape from those of the inputs."""
@@ -60,23 +62,91 @@ class GatedDot(Op):
         cotangents: Sequence[Variable],
     ) -> list[Variable]:
         """Gradients of the inputs."""
-        X, center, scale, rows = inputs
         (G,) = cotangents
-        d_X = pt.dot(G, _weights(scale, rows).T)
-        return [d_X, of_center(d_X), *GatedDotGrad()(X, center, scale, rows, G)]
+        d_X = pt.dot(G, self.weights(*inputs[2:]).T)
+        return [d_X, -total(d_X, axis=0), *self.gradient()(*inputs, G)]
+
+    def dense(self, X: Any, center: Any, *parts: Any) -> list[TensorVariable]:
+        """Write the product out with ordinary operations, any batch dimensions first."""
+        return [pt.matmul(X - center[..., None, :], self.weights(*parts))]
+
+    def weights(self, *parts: Any) -> TensorVariable:
+        """Weights (P, K) with the closed rows at 0."""
+        raise NotImplementedError
+
+    def gradient(self) -> OpenProductGrad:
+        """Return the operation of the weights' gradients."""
+        raise NotImplementedError
 
 
-class GatedDotGrad(Op):
-    """Gradients of ``gated_dot`` along ``s`` and ``Z``, given that of the product, ``G``."""
+class OpenProductGrad(Op):
+    """Gradients of a product in what its weights are made of, given that of the product, ``G``."""
 
     __props__ = ()
-    gufunc_signature = "(n,p),(p),(p),(p,k),(n,k)->(p),(p,k)"
+    names: ClassVar[tuple[str, ...]]
 
-    def make_node(self, X: Any, center: Any, scale: Any, rows: Any, G: Any) -> Apply:
+    def make_node(self, *given: Any) -> Apply:
         """Check and cast the inputs."""
-        inputs = as_inputs(NDIM, [X, center, scale, rows, G])
-        _, _, scale, rows, _ = inputs
-        return Apply(self, inputs, [scale.type(), rows.type()])
+        inputs = as_inputs(self.names, given)
+        return Apply(self, inputs, [variable.type() for variable in inputs[2:-1]])
+
+    def infer_shape(self, node: Apply, shapes: list) -> list:
+        """Shapes of the inputs."""
+        return shapes[2:-1]
+
+    def pullback(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable],
+    ) -> list[Variable]:
+        """Second derivatives, which few ask for, by those of the whole product."""
+        used = [
+            (place, cotangent)
+            for place, cotangent in enumerate(cotangents)
+            if not isinstance(cotangent.type, DisconnectedType)
+        ]
+        # Variables of their own: inputs and cotangents may be functions of one another.
+        own = [variable.type() for variable in inputs]
+        weights = [cotangent.type() for _, cotangent in used]
+        outs = self.dense(*own)
+        loss = sum(pt.sum(outs[place] * w) for (place, _), w in zip(used, weights, strict=True))
+        grads = pytensor.grad(loss, own, disconnected_inputs="ignore")
+        real = [*inputs, *(cotangent for _, cotangent in used)]
+        return clone_replace(grads, dict(zip([*own, *weights], real, strict=True)))
+
+    def dense(self, *inputs: Any) -> list[TensorVariable]:
+        """Write the gradients out with ordinary operations, any batch dimensions first."""
+        raise NotImplementedError
+
+
+class GatedDot(OpenProduct):
+    """``(X - center) @ (s[:, None] * Z)`` over the rows with ``s > 0``; see ``gated_dot``."""
+
+    names = ("X", "center", "scale", "rows")
+    gufunc_signature = "(n,p),(p),(p),(p,k)->(n,k)"
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
+        """Multiply without the closed rows, in numpy."""
+        X, center, scale, rows = inputs
+        is_open = ~(scale <= 0)
+        weights = scale[is_open, None] * rows[is_open]
+        output_storage[0][0] = (X[:, is_open] - center[is_open]) @ weights
+
+    def weights(self, scale: Any, rows: Any) -> TensorVariable:
+        """Weights with the closed rows at 0."""
+        return open_scale(scale)[..., None] * rows
+
+    def gradient(self) -> OpenProductGrad:
+        """Return the operation of the weights' gradients."""
+        return GatedDotGrad()
+
+
+class GatedDotGrad(OpenProductGrad):
+    """Gradients of ``gated_dot`` along ``s`` and ``Z``, given that of the product, ``G``."""
+
+    names = (*GatedDot.names, "G")
+    gufunc_signature = "(n,p),(p),(p),(p,k),(n,k)->(p),(p,k)"
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Fill in the gradients of the open rows, in numpy."""
@@ -88,34 +158,10 @@ class GatedDotGrad(Op):
         grad_rows[is_open] = scale[is_open, None] * inner
         output_storage[0][0], output_storage[1][0] = grad_scale, grad_rows
 
-    def infer_shape(self, node: Apply, shapes: list) -> list:
-        """Shapes of ``s`` and ``Z``."""
-        return [shapes[2], shapes[3]]
-
-    def pullback(
-        self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        cotangents: Sequence[Variable],
-    ) -> list[Variable]:
-        """Second derivatives of the product, which is linear in each of its arguments."""
-        X, center, scale, rows, G = inputs
-        d_scale, d_rows = (
-            pt.zeros_like(output) if isinstance(d.type, DisconnectedType) else d
-            for output, d in zip(outputs, cotangents, strict=True)
-        )
-        is_open = pt.switch(scale <= 0, 0, 1)
-        direction = d_scale[:, None] * rows + scale[:, None] * d_rows
-        # By its linearity, X'G in the open rows is the gradient at a scale of 1.
-        _, inner = GatedDotGrad()(X, center, is_open, rows, G)
-        d_X = pt.dot(G, _weights(is_open, direction).T)
-        return [
-            d_X,
-            of_center(d_X),
-            pt.sum(d_rows * inner, axis=1),
-            d_scale[:, None] * inner,
-            gated_dot(X, is_open, direction, center),
-        ]
+    def dense(self, X: Any, center: Any, scale: Any, rows: Any, G: Any) -> list[TensorVariable]:
+        """Write the gradients out with ordinary operations."""
+        inner = open_inner(X, center, scale, rows, G)
+        return [total(rows * inner, axis=-1), open_scale(scale)[..., None] * inner]
 
 
 def gated_dot(X: Any, scale: Any, rows: Any, center: Any = None) -> TensorVariable:
@@ -164,19 +210,14 @@ def gated_dot(X: Any, scale: Any, rows: Any, center: Any = None) -> TensorVariab
     return GatedDot()(X, center, scale, rows)
 
 
-NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "G": 2}
-#: The axis of each input that runs over the gates.
-LENGTHS = {"X": 1, "center": 0, "scale": 0, "rows": 0}
-
-
-def as_inputs(ndim: Mapping[str, int], values: Sequence[Any]) -> list[TensorVariable]:
+def as_inputs(names: Sequence[str], values: Sequence[Any]) -> list[TensorVariable]:
     """Tensors of one floating dtype, which BLAS needs, with ndims and lengths that fit."""
-    tensors = dict(zip(ndim, map(pt.as_tensor_variable, values), strict=False))
+    tensors = dict(zip(names, map(pt.as_tensor_variable, values), strict=True))
     # The centre last: one that was not given is made from the scale.
     for name in sorted(tensors, key="center".__eq__):
-        if tensors[name].ndim != ndim[name]:
-            raise ValueError(f"{name} has {tensors[name].ndim} dimensions, not {ndim[name]}.")
-    lengths = {name: tensors[name].type.shape[axis] for name, axis in LENGTHS.items()}
+        if tensors[name].ndim != NDIM[name]:
+            raise ValueError(f"{name} has {tensors[name].ndim} dimensions, not {NDIM[name]}.")
+    lengths = {n: tensors[n].type.shape[axis] for n, axis in LENGTHS.items() if n in tensors}
     if len({length for length in lengths.values() if length is not None}) > 1:
         raise ValueError(
             f"X has {lengths['X']} columns, center {lengths['center']} values, scale "
@@ -189,42 +230,28 @@ def as_inputs(ndim: Mapping[str, int], values: Sequence[Any]) -> list[TensorVari
     return [tensor.astype(dtype) for tensor in tensors.values()]
 
 
-def _weights(scale: TensorVariable, rows: TensorVariable) -> TensorVariable:
-    """Weights with the closed rows at 0."""
-    return open_scale(scale)[..., None] * rows
-
-
 def open_scale(scale: TensorVariable) -> TensorVariable:
     """Scale of the open gates, 0 for the others; one that is not a number stays so."""
     return pt.switch(scale <= 0, 0, scale)
 
 
-def of_center(d_X: TensorVariable) -> TensorVariable:
-    """Gradient along the centre, given that along X."""
-    # With an accumulator of another dtype, JAX would return that.
-    return -pt.sum(d_X, axis=0, acc_dtype=d_X.dtype)
-
-
-def _dense(X: Any, center: Any, scale: Any, rows: Any) -> list[TensorVariable]:
-    return [pt.matmul(X - center[..., None, :], _weights(scale, rows))]
-
-
-def _dense_grad(X: Any, center: Any, scale: Any, rows: Any, G: Any) -> list[TensorVariable]:
-    is_closed = scale <= 0
+def open_inner(X: Any, center: Any, scale: Any, rows: Any, G: Any) -> TensorVariable:
+    """Gradient along the weights, 0 in the closed rows."""
     inner = pt.matmul((X - center[..., None, :]).mT, G)
-    grad_scale = pt.switch(is_closed, 0, pt.sum(rows * inner, axis=-1))
     # The zeros carry the batch shape of the rows, should nothing else have it.
-    zeros = pt.zeros_like(rows)
-    return [grad_scale, pt.switch(is_closed[..., None], zeros, scale[..., None] * inner)]
+    return pt.switch((scale <= 0)[..., None], pt.zeros_like(rows), inner)
 
 
-@node_rewriter([GatedDot, GatedDotGrad, Blockwise])
+def total(values: TensorVariable, axis: int) -> TensorVariable:
+    """Sum in the dtype of the values: with a wider accumulator JAX would return that."""
+    return pt.sum(values, axis=axis, acc_dtype=values.dtype)
+
+
+@node_rewriter([OpenProduct, OpenProductGrad, Blockwise])
 def dense_product(fgraph: Any, node: Apply) -> list[TensorVariable] | None:
     """Write the products out with ordinary operations."""
     op = getattr(node.op, "core_op", node.op)
-    if isinstance(op, GatedDot):
-        return _dense(*node.inputs)
-    return _dense_grad(*node.inputs) if isinstance(op, GatedDotGrad) else None
+    return op.dense(*node.inputs) if isinstance(op, OpenProduct | OpenProductGrad) else None
 
 
 # XLA needs shapes that it knows, so it can't skip a row. A rewrite, because to register with
@@ -247,10 +274,37 @@ def _most(is_open: Any, scale: Any) -> bool:
 
 
 @numba_njit
-def pack(X: Any, center: Any, columns: Any, first: int, out: Any) -> None:
+def _pack(X: Any, center: Any, columns: Any, first: int, out: Any) -> None:
     for i in range(out.shape[0]):
         for j in range(columns.size):
             out[i, j] = X[first + i, columns[j]] - center[columns[j]]
+
+
+@numba_njit
+def open_product(X: Any, center: Any, is_open: Any, weights: Any) -> Any:
+    n = X.shape[0]
+    out = np.zeros((n, weights.shape[1]), X.dtype)
+    buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
+    for first in range(0, n, BLOCK):
+        block = buffer[: min(BLOCK, n - first)]
+        _pack(X, center, is_open, first, block)
+        np.dot(block, weights, out[first : first + block.shape[0]])
+    return out
+
+
+@numba_njit
+def open_gradient(X: Any, center: Any, is_open: Any, G: Any) -> Any:
+    n, width = G.shape
+    inner = np.zeros((is_open.size, width), X.dtype)
+    part = np.empty((is_open.size, width), X.dtype)
+    buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
+    contiguous = np.ascontiguousarray(G)
+    for first in range(0, n, BLOCK):
+        block = buffer[: min(BLOCK, n - first)]
+        _pack(X, center, is_open, first, block)
+        np.dot(block.T, contiguous[first : first + block.shape[0]], part)
+        inner += part
+    return inner
 
 
 def _dense_dot(X: Any, Y: Any, kernel: str) -> tuple[Callable, str | None]:
@@ -265,7 +319,7 @@ def _dense_dot(X: Any, Y: Any, kernel: str) -> tuple[Callable, str | None]:
 def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
     """Pack the open columns of ``X`` and multiply them by BLAS."""
     X, _, _, rows = node.inputs
-    dense, key = _dense_dot(X, rows, "gated_dot 2")
+    dense, key = _dense_dot(X, rows, "gated_dot 3")
 
     @numba_njit
     def gated_dot(X: Any, center: Any, scale: Any, rows: Any) -> Any:
@@ -279,19 +333,13 @@ def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable,
                     weights[p, k] = scale[p] * rows[p, k]
                     at_center[k] += center[p] * weights[p, k]
             return dense(X, weights) - at_center
-        out = np.zeros((n, width), X.dtype)
         if is_open.size == 0:
-            return out
+            return np.zeros((n, width), X.dtype)
         weights = np.empty((is_open.size, width), rows.dtype)
         for j in range(is_open.size):
             for k in range(width):
                 weights[j, k] = scale[is_open[j]] * rows[is_open[j], k]
-        buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
-        for first in range(0, n, BLOCK):
-            block = buffer[: min(BLOCK, n - first)]
-            pack(X, center, is_open, first, block)
-            np.dot(block, weights, out[first : first + block.shape[0]])
-        return out
+        return open_product(X, center, is_open, weights)
 
     return gated_dot, key
 
@@ -302,7 +350,7 @@ def numba_gated_dot_grad(
 ) -> tuple[Callable, str | None]:
     """Pack the open columns of ``X``, multiply them by BLAS and put the result in its rows."""
     X, *_, G = node.inputs
-    dense, key = _dense_dot(X.T, G, "gated_dot_grad 2")
+    dense, key = _dense_dot(X.T, G, "gated_dot_grad 3")
 
     @numba_njit
     def gated_dot_grad(X: Any, center: Any, scale: Any, rows: Any, G: Any) -> Any:
@@ -322,15 +370,7 @@ def numba_gated_dot_grad(
                     total[k] += G[i, k]
             inner = dense(X.T, G) - np.outer(center, total)
         else:
-            inner = np.zeros((is_open.size, width), X.dtype)
-            part = np.empty((is_open.size, width), X.dtype)
-            buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
-            contiguous = np.ascontiguousarray(G)
-            for first in range(0, n, BLOCK):
-                block = buffer[: min(BLOCK, n - first)]
-                pack(X, center, is_open, first, block)
-                np.dot(block.T, contiguous[first : first + block.shape[0]], part)
-                inner += part
+            inner = open_gradient(X, center, is_open, G)
         for j in range(is_open.size):
             p = is_open[j]
             row = p if all_rows else j

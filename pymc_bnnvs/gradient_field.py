@@ -8,7 +8,8 @@ the centring and the signs need is its mean over the draws (``n x P``) and its m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -37,6 +38,39 @@ class GradientMoments(NamedTuple):
     trace: np.ndarray | None
 
 
+@dataclass(frozen=True)
+class InputWeights:
+    """Draws of the first layer's weights ``(S, P, K)``, written down for the draws asked for.
+
+    For thousands of inputs a copy of all of them would take gigabytes.
+    """
+
+    rows: np.ndarray
+    x_scale: np.ndarray
+    scale: np.ndarray | None = None
+    along: np.ndarray | None = None
+    direction: np.ndarray | None = None
+    category_of: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of draws, inputs and units."""
+        return self.rows.shape
+
+    def __getitem__(self, block: Any) -> np.ndarray:
+        """Weights of these draws, on the raw scale of the inputs."""
+        weights = self.rows[block]
+        if self.along is not None and self.direction is not None:
+            line = self.direction[block][..., None, :]
+            part = self.along[block] - np.sum(weights * line, axis=-1)
+            weights = weights + part[..., None] * line
+        if self.scale is not None:
+            weights = self.scale[block][..., None] * weights
+        if self.category_of is not None:
+            weights = without_level_mean(weights, self.category_of)
+        return weights / self.x_scale[:, None]
+
+
 class Network(NamedTuple):
     """Draws of a network's weights, read back from a posterior.
 
@@ -46,7 +80,7 @@ class Network(NamedTuple):
     """
 
     X: np.ndarray
-    inputs: np.ndarray
+    inputs: np.ndarray | InputWeights
     bias: np.ndarray
     hidden: tuple[tuple[np.ndarray, np.ndarray], ...]
     beta: np.ndarray
@@ -70,21 +104,19 @@ class Network(NamedTuple):
             values = array.transpose("chain", "draw", *other).values
             return values.reshape(-1, *values.shape[2:])
 
+        parts: dict[str, np.ndarray] = {}
         if f"{prefix}W_1" in posterior:
-            inputs = draws("W_1")
+            rows = draws("W_1")
         else:
-            rows = draws("z")
+            rows, parts["scale"] = draws("z"), draws("scale")
             if any(f"{prefix}{name}" in posterior for name in ("along", "direction", "effect")):
-                direction = draws("direction")
-                part = draws("along") - np.matmul(rows, direction[:, :, None])[:, :, 0]
-                rows = rows + part[:, :, None] * direction[:, None, :]
-            inputs = draws("scale")[:, :, None] * rows
+                parts |= {name: draws(name) for name in ("along", "direction")}
         if f"{prefix}category_of" in constant:
-            inputs = _contrasts(inputs, constant[f"{prefix}category_of"].values.astype(int))
+            parts["category_of"] = constant[f"{prefix}category_of"].values.astype(int)
         X = constant["X" if not prefix else _inputs_of(posterior, constant, prefix)]
         return cls(
             X=X.values - constant[f"{prefix}x_center"].values,
-            inputs=inputs / constant[f"{prefix}x_scale"].values[:, None],
+            inputs=InputWeights(rows, constant[f"{prefix}x_scale"].values, **parts),
             bias=draws("b_1"),
             hidden=tuple((draws(f"W_{i}"), draws(f"b_{i}")) for i in range(2, depth + 1)),
             beta=draws("beta") * float(constant[f"{prefix}f_scale"]),
@@ -100,7 +132,7 @@ class Network(NamedTuple):
         """Draws a block may hold, so that its temporaries stay below ``max_bytes``."""
         n, n_features = self.X.shape
         widths = [self.inputs.shape[2], *(W.shape[2] for W, _ in self.hidden)]
-        per_draw = 8 * (7 * n * sum(widths) + 3 * n_features * widths[0])
+        per_draw = 8 * (7 * n * sum(widths) + 6 * n_features * widths[0])
         return max(1, max_bytes // per_draw)
 
     def blocks(self, max_bytes: int) -> Iterator[slice]:
@@ -131,12 +163,12 @@ class Network(NamedTuple):
         return slope, derivatives, unit
 
 
-def _contrasts(inputs: np.ndarray, category_of: np.ndarray) -> np.ndarray:
+def without_level_mean(inputs: np.ndarray, category_of: np.ndarray) -> np.ndarray:
     """Take the mean over a category's levels off their weights, as the model does."""
     inputs = inputs.copy()
     for category in range(category_of.max() + 1):
         own = category_of == category
-        inputs[:, own] -= inputs[:, own].mean(axis=1, keepdims=True)
+        inputs[..., own, :] -= inputs[..., own, :].mean(axis=-2, keepdims=True)
     return inputs
 
 

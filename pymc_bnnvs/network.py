@@ -114,7 +114,7 @@ def add_network(
     # A bias at the centre of the inputs: same model, but NUTS sees no ridge along the mean.
     at_center = 0.0
     if not scales.standardized:
-        at_center = first.product(x_center[None, :], pt.zeros_like(x_center), x_scale)[0]
+        at_center = first.product(x_center[None, :], None, x_scale)[0]
     b_1 = prior.hidden_bias(rename("b_1"), layers[0], at_center)
     preactivation = first.product(X, x_center, x_scale) + b_1
 

@@ -18,7 +18,7 @@ def start_open(table: Table, outcome: np.ndarray) -> np.ndarray:
     """Choose the gates that are open where a chain starts.
 
     With every gate open nothing is overlooked. But a network that sees more inputs than there are
-    rows fits the noise, and it takes hundreds of dear draws to get out of that: of many gates, only
+    rows fits the noise, and it takes many costly draws to get out of that: of many gates, only
     those with the strongest association with the outcome start open.
 
     Parameters

@@ -303,7 +303,7 @@ def test_prediction_at_new_inputs_is_exact(mixed, hidden, standardize):
     np.testing.assert_allclose(predicted["f"].values[0], f, rtol=1e-9, atol=1e-9)
     assert (np.ptp(predicted["f"].values[closed], axis=1) < 1e-12).all()
     slope, _, _ = network.slopes(slice(None))
-    gradient = np.einsum("snk,spk->snp", slope, network.inputs)
+    gradient = np.einsum("snk,spk->snp", slope, network.inputs[:])
     psi = np.mean(gradient**2, axis=1)
     np.testing.assert_allclose(predicted["psi"].values[0], psi, rtol=1e-9, atol=1e-12)
 

@@ -123,6 +123,22 @@ def test_second_derivatives_by_finite_differences(output):
     )
 
 
+def test_second_derivatives_where_everything_hangs_together():
+    """Of a function of several gradients, in a vector that several inputs are made of."""
+    X, center, scale, rows, along, direction, target = draw(share=0.5)
+
+    def loss(shift):
+        inputs = [X, center, scale + shift, pt.sin(shift)[:, None] * rows, along * shift, direction]
+        out = gated_along(*map(pt.as_tensor_variable, inputs))
+        return pt.sum(out**2 * target)
+
+    def second(shift):
+        return pt.sum(pytensor.grad(loss(shift), shift) ** 2)
+
+    shift = np.random.default_rng(1).uniform(0.02, 0.08, size=along.size)
+    verify_grad(second, [shift], rng=np.random.default_rng(0), mode=FAST)
+
+
 @pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
 def test_a_scale_that_is_not_a_number_is_not_a_closed_gate(mode):
     values = draw(share=0.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pymc_bnnvs.activations import as_activation
-from pymc_bnnvs.gradient_field import Network, gradient_moments
+from pymc_bnnvs.gradient_field import InputWeights, Network, gradient_moments
 
 
 def random_network(draws=40, n=25, n_features=4, widths=(3, 2), activation="relu", seed=0):
@@ -96,3 +96,25 @@ def test_memory_stays_below_the_bound():
     # One product of a block, (n, P), is a result in the making.
     assert peak < max_bytes + results + 8 * 300 * 50 + 2**18
     assert peak < 8 * 400 * 300 * 50 / 4, "the gradient of every draw was stored"
+
+
+def test_the_weights_of_all_draws_are_never_written_down_at_once():
+    rng = np.random.default_rng(0)
+    draws, n_features, width = 200, 400, 10
+    inputs = InputWeights(
+        rows=rng.normal(size=(draws, n_features, width)),
+        x_scale=rng.uniform(0.5, 2.0, size=n_features),
+        scale=rng.uniform(size=(draws, n_features)),
+        along=rng.normal(size=(draws, n_features)),
+        direction=np.tile(np.eye(width)[0], (draws, 1)),
+        category_of=np.repeat([-1, 0, 1], [300, 50, 50]),
+    )
+    network = random_network(draws=draws, n=20, n_features=n_features, widths=(width,))
+    tracemalloc.start()
+    parts = gradient_moments(network._replace(inputs=inputs), max_bytes=2**20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < inputs.rows.nbytes / 2
+    whole = gradient_moments(network._replace(inputs=inputs[:]))
+    np.testing.assert_allclose(parts.psi, whole.psi, rtol=1e-10)
+    np.testing.assert_allclose(parts.field, whole.field, atol=1e-12)

@@ -23,7 +23,7 @@ def first_layer_draws(prior, n_features=3, hidden=4, draws=2000, **kwargs):
         tree = pm.sample_prior_predictive(draws, random_seed=1, compile_kwargs=FAST)
     constant = tree.constant_data.dataset
     network = Network.read(tree.prior.dataset, constant, "f_")
-    return tree.prior, network.inputs * constant["f_x_scale"].values[:, None]
+    return tree.prior, network.inputs[:] * constant["f_x_scale"].values[:, None]
 
 
 def test_spike_slab_weight_is_the_exact_mixture():

@@ -71,7 +71,7 @@ def test_new_inputs_have_their_own_length_and_values(model, idata, table):
         predicted.predictions["f"].values.reshape(by_hand.shape), by_hand, rtol=1e-8
     )
     slope, _, _ = moved.slopes(slice(None))
-    gradient = np.einsum("snk,spk->snp", slope, network.inputs)
+    gradient = np.einsum("snk,spk->snp", slope, network.inputs[:])
     np.testing.assert_allclose(
         predicted.predictions["psi"].values.reshape(-1, 7), np.mean(gradient**2, axis=1), rtol=1e-8
     )

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 __all__ = [
     "ANSWER",
@@ -42,15 +43,21 @@ def input_errors() -> Iterator[None]:
 
 def echo(text: str = "") -> None:
     """Write a line to the standard output."""
-    try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read has gone, as head does. The run goes on: its files are still to be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    write(sys.stdout, text)
 
 
 def complain(text: str) -> None:
     """Write one line to the standard error."""
-    sys.stderr.write(f"bnnvs: {' '.join(text.split())}\n")
-    sys.stderr.flush()
+    write(sys.stderr, f"bnnvs: {' '.join(text.split())}")
+
+
+def write(stream: TextIO, line: str) -> None:
+    """Write a line, if there is still someone to read it."""
+    try:
+        stream.write(f"{line}\n")
+        stream.flush()
+    except BrokenPipeError:
+        # Whoever read has gone, as head does. The run goes on: its files are still to be written.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -19,8 +19,7 @@ import pytensor.tensor as pt
 from pymc.model.fgraph import fgraph_from_model, model_from_fgraph
 
 from pymc_bnnvs.experiments.designs import neural
-from pymc_bnnvs.gated_along import GatedAlong
-from pymc_bnnvs.gated_dot import GatedDot
+from pymc_bnnvs.gated_dot import OpenProduct
 from pymc_bnnvs.model import build_model
 
 __all__ = [
@@ -153,15 +152,12 @@ def dense(model: pm.Model) -> pm.Model:
         If the model has no gated product.
     """
     graph, _ = fgraph_from_model(model)
-    gated = [node for node in graph.toposort() if isinstance(node.op, GatedDot | GatedAlong)]
+    gated = [node for node in graph.toposort() if isinstance(node.op, OpenProduct)]
     if not gated:
         raise ValueError("the model has no gated product")
     for node in gated:
-        X, center, scale, rows, *other = node.inputs
-        if other:
-            along, direction = other
-            rows = rows + (along - pt.dot(rows, direction))[:, None] * direction
-        weights = pt.maximum(scale, 0.0)[:, None] * rows
+        X, center, *parts = node.inputs
+        weights = node.op.weights(*parts)
         whole = pt.dot(X, weights) - pt.dot(center, weights)
         graph.replace(node.outputs[0], whole, import_missing=True)
     return model_from_fgraph(graph, mutate_fgraph=True)
