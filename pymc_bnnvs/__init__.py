@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pymc_bnnvs.network import relu_network as relu_network
     from pymc_bnnvs.plots import plot_importance as plot_importance
     from pymc_bnnvs.selection import select as select
+    from pymc_bnnvs.steps import gate_step as gate_step
     from pymc_bnnvs.summary import importance as importance
 
 __version__ = "0.1.0"
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 _HOME = {
     "ConvergenceWarning": "diagnostics",
     "build_model": "model",
+    "gate_step": "steps",
     "gradient_importance": "gradient",
     "importance": "summary",
     "plot_importance": "plots",

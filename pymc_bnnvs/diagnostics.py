@@ -126,10 +126,17 @@ def warn_unconverged(summary: xr.Dataset, dim: str) -> None:
         )
     more = _more_draws(summary, bad, dim, n_draws)
     chains = " and at least 4 chains" if n_chains < 4 else ""
-    parts.append(
-        f"Sample longer, pm.sample(draws={more}, tune={max(more // 2, 1000)}){chains}, before you "
-        f"decide on them."
-    )
+    if summary.attrs.get("gates_could_move", False):
+        parts.append(
+            "Let the gates move, pm.sample(2000, step=bvs.gate_step()), or sample longer, "
+            f"pm.sample(draws={more}, tune={max(more // 2, 1000)}){chains}, before you decide on "
+            f"them."
+        )
+    else:
+        parts.append(
+            f"Sample longer, pm.sample(draws={more}, tune={max(more // 2, 1000)}){chains}, before "
+            f"you decide on them."
+        )
     # The user's own line is what the warning should point at.
     warnings.warn(" ".join(parts), ConvergenceWarning, skip_file_prefixes=(PACKAGE,))
 

@@ -41,6 +41,7 @@ class Draws(NamedTuple):
     psi: xr.DataArray
     included: xr.DataArray | None
     dim: str
+    gates_moved: bool
 
     @property
     def kind(self) -> str | None:
@@ -122,7 +123,8 @@ def importance(
           construction and no finding (only if any is);
         * ``share``: share of ``psi_p Var(x_p)`` in its sum, free of units;
         * ``mean_gradient``, ``mean_gradient_sd``: signed gradient, averaged over the rows,
-          (unit of f / unit of the input): the direction (not by group);
+          (unit of f / unit of the input): the direction (not by group; where the draws can't
+          tell, the attribute ``mean_gradient_note`` says why);
         * ``r_hat``, ``ess_bulk``, ``converged``: convergence of the draws of psi.
 
         ``.to_dataframe()`` is a table with one row an input.
@@ -155,10 +157,11 @@ def importance(
         raise ValueError(f"alpha={alpha!r}: give a probability between 0 and 1.")
     draws = _read(idata, group, var_name)
     noise = _noise(draws)
-    moments, why_none = _moments(draws, centering, model, var_name, max_bytes)
+    moments, no_moments = _moments(draws, centering, model, var_name, max_bytes)
     factor = centering_factor
     if factor is None:
         factor = PRIORS[draws.kind].centering_factor if draws.kind in PRIORS else USER_FACTOR
+    why_none = no_moments
     if centering == "auto":
         if group == "prior":
             why_none = "draws of a prior carry no noise of the data"
@@ -213,6 +216,7 @@ def importance(
             "centering": centering,
             "centering_factor": factor if centering == "posterior" else np.nan,
             "centering_note": why_none if centering == "none" and why_none else "",
+            "mean_gradient_note": no_moments,
         },
     )
 
@@ -292,6 +296,7 @@ def _summarise(
         "ci_kind": ci_kind,
         "n_chains": n_chains,
         "n_draws": n_draws,
+        "gates_could_move": draws.kind == "gated" and not draws.gates_moved,
     }
     f_name = draws.prefix.removesuffix("_") or "f"
     if f_name in draws.posterior:
@@ -323,7 +328,8 @@ def _read(idata: xr.DataTree, group: str, var_name: str) -> Draws:
     prefix = var_name[: -len("psi")] if var_name.endswith("psi") else f"{var_name}_"
     included = posterior.get(f"{prefix}inclusion")
     constant = idata["constant_data"].dataset if "constant_data" in groups else xr.Dataset()
-    return Draws(posterior, constant, prefix, psi, included, str(other[0]))
+    stats = idata["sample_stats"].dataset if "sample_stats" in groups else xr.Dataset()
+    return Draws(posterior, constant, prefix, psi, included, str(other[0]), "gates_moved" in stats)
 
 
 def _flat(array: xr.DataArray) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import get_args
@@ -20,6 +21,7 @@ import pymc_bnnvs as bvs
 from pymc_bnnvs import cli
 from pymc_bnnvs.cli import main, run
 from pymc_bnnvs.cli.data import parse_groups, parse_hidden, read_data
+from pymc_bnnvs.cli.interrupts import between_draws
 from pymc_bnnvs.cli.terminal import complain
 
 TINY = ["--hidden", "3", "--draws", "40", "--tune", "60", "--chains", "2", "--seed", "1"]
@@ -198,6 +200,10 @@ def test_a_command_line_that_does_not_parse(tokens, words, data, capsys):
         (
             ["data.csv", "--target", "y", "--prior", "ard", "--rule", "fdr"],
             ["fdr", "exact zeros", "gated"],
+        ),
+        (
+            ["data.csv", "--target", "y", "--prior", "ard", "--sampler", "gates"],
+            ["--sampler gates", "--prior gated"],
         ),
         (["data.csv", "--target", "y", "--out", "notes.txt"], ["notes.txt", "folder"]),
         (["data.csv", "--target", "y", "--out", "taken"], ["taken", "draws.nc", "--overwrite"]),
@@ -395,7 +401,48 @@ def test_a_seed_is_drawn_and_saved(data, no_sampling, capsys):
     assert seeds[0] != seeds[1]
 
 
+@pytest.mark.parametrize(
+    ("options", "moves"),
+    [
+        ([], True),
+        (["--sampler", "nuts"], False),
+        (["--prior", "ard"], False),
+    ],
+)
+def test_gates_move_where_there_are_any(options, moves, data, monkeypatch):
+    seen = {}
+
+    def spy(**kwargs):
+        seen.update(kwargs)
+        return made_up(["dose", "weight", "noise"])
+
+    monkeypatch.setattr(run.pm, "sample", spy)
+    tokens = ["select", "data.csv", "--target", "y", "--drop", "colour", "--hidden", "3"]
+    main([*tokens, "--quiet", *options])
+    assert ("step" in seen) == ("callback" in seen) == moves
+
+
+def test_advice_is_in_options():
+    text = "Let the gates move, pm.sample(2000, step=bvs.gate_step()), or sample longer, "
+    text += "pm.sample(draws=3000, tune=1500), before"
+    advice = run.for_the_command_line(text)
+    assert "move, --sampler gates --draws 2000, or sample" in advice
+    assert "longer, --draws 3000 --tune 1500, before" in advice
+
+
 # --- stopped by the user --------------------------------------------------------------------
+
+
+def test_the_first_interrupt_waits_for_the_draw():
+    before = signal.getsignal(signal.SIGINT)
+    with between_draws() as callback:
+        callback(trace=None, draw=None)
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            callback(trace=None, draw=None)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_most_draws_are_kept_of_a_stopped_run():

@@ -55,6 +55,7 @@ def rows_of(r_hat, ess_bulk, *, inclusion=(1.0, 0.05), early=(2.0, 10.0), seed=1
         "inclusion_low": inclusion,
         "inclusion_high": inclusion,
         "away": [True, False],
+        "psi": [2.0, 0.1],
         "r_hat": r_hat,
         "ess_bulk": ess_bulk,
         "r_hat_500": early[0],
@@ -108,7 +109,7 @@ def test_variants_are_compared_by_what_a_step_buys():
             [
                 rows_of([1.0, 1.0], [400.0, 400.0]),
                 rows_of([1.0, 1.0], [800.0, 400.0], seed=2),
-                rows_of([1.0, 1.0], [400.0, 400.0], variant="10 units", steps=50.0),
+                rows_of([1.0, 1.0], [400.0, 400.0], variant="10 units", steps=50.0, psi=[3.0, 0.0]),
             ]
         )
     )
@@ -116,6 +117,8 @@ def test_variants_are_compared_by_what_a_step_buys():
     assert table.loc["default", "least"] == pytest.approx(1500)
     assert table.loc["default", "least_se"] == pytest.approx(500)
     assert table.loc["10 units", "least"] == pytest.approx(2000)
+    assert table.loc["default", "least_a_minute"] == pytest.approx(60 * 600)
+    assert list(table["psi_ratio"]) == [1.0, 1.5]
 
 
 def test_a_second_start_does_only_what_is_missing(tmp_path, monkeypatch):

@@ -225,6 +225,7 @@ def test_without_the_weights_psi_is_still_summarised(idata, lost):
     )
     summary = bvs.importance(tree)
     assert "mean_gradient" not in summary
+    assert lost[0] in summary.attrs["mean_gradient_note"]
     np.testing.assert_array_equal(summary["psi"], bvs.importance(idata)["psi"])
     with pytest.raises(ValueError, match=f"do not hold.*{lost[0]}"):
         bvs.importance(tree, centering="posterior")

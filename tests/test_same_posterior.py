@@ -1,4 +1,4 @@
-"""The default path has the posterior of the plain one: whole product, plain coordinates."""
+"""All paths have one posterior: the default's is that of the whole product in plain coordinates."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def counts_with_a_category():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quiet_convergence")
+@pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("case", [line_and_bend, lines_of_correlated, counts_with_a_category])
-def test_same_posterior(case):
+def test_same_posterior(case, moves):
     X, y, options = case()
     found = []
     for reference in (False, True):
@@ -51,16 +52,17 @@ def test_same_posterior(case):
                 1500 if reference else 1000,
                 tune=500,
                 chains=4,
+                step=bvs.gate_step(moves=5) if moves and not reference else None,
                 random_seed=10,
                 progressbar=False,
                 quiet=True,
             )
         draws = idata["posterior"].dataset
-        draws = draws[[name for name in ("psi", "inclusion", "sigma") if name in draws]]
+        draws = draws[[name for name in ("psi", "inclusion", "sigma", "b_0") if name in draws]]
         inclusion = draws["inclusion"].astype(float)
         found.append(draws.assign(root=np.sqrt(draws["psi"]), inclusion=inclusion))
     for method, statistic in (("mean", "mean"), ("sd", "std")):
-        if method == "sd":  # that of 0 or 1 follows from its mean
+        if method == "sd":  # of what is 0 or 1 it follows from the mean
             found = [draws.drop_vars("inclusion") for draws in found]
         left, right = (getattr(draws, statistic)(("chain", "draw")) for draws in found)
         mcse = np.hypot(*(az.mcse(draws, method=method) for draws in found))

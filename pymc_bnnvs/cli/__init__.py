@@ -25,6 +25,7 @@ Count = Annotated[int, Parameter(validator=Number(gte=0))]
 Rule = Literal["interval", "fdr", "median", "top_k"]
 By = Literal["feature", "group"]
 Prior = Literal["gated", "gaussian", "ard", "horseshoe", "spike_slab"]
+Sampler = Literal["gates", "nuts"]
 Likelihood = Literal["normal", "student_t", "bernoulli", "poisson", "negative_binomial"]
 
 
@@ -66,6 +67,7 @@ def select(
     q: float = 0.1,
     k: int | None = None,
     by: By | None = None,
+    sampler: Sampler | None = None,
     draws: Positive = 2000,
     tune: Positive = 1000,
     chains: Positive = 4,
@@ -109,6 +111,9 @@ def select(
     by : str
         Decide on single columns or on groups. Default: group if there are any (a category is
         one), else feature.
+    sampler : str
+        gates: NUTS beside moves that open and close gates, so that few draws do. nuts: PyMC's
+        default, quicker a draw. Default: gates for the gated prior, else nuts.
     draws : int
         Draws to keep from each chain.
     tune : int
@@ -150,6 +155,7 @@ def select(
         groups=groups,
         always_in=always_in or [],
         drop=drop or [],
+        sampler=sampler,
         draws=draws,
         tune=tune,
         chains=chains,

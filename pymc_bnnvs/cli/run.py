@@ -11,7 +11,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import pytensor
 import xarray as xr
 
 import pymc_bnnvs as bvs
+from pymc_bnnvs.cli.interrupts import between_draws
 from pymc_bnnvs.cli.terminal import ANSWER, UNCONVERGED, complain, echo, input_errors
 from pymc_bnnvs.diagnostics import ConvergenceWarning
 from pymc_bnnvs.report import (
@@ -75,6 +76,7 @@ class Fit:
     groups: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     always_in: Sequence[str] = ()
     drop: Sequence[str] = ()
+    sampler: str | None = None
     draws: int = 1000
     tune: int = 1000
     chains: int = 4
@@ -136,6 +138,12 @@ def fit_and_select(
         if decision.by is None:
             decision = dataclasses.replace(decision, by="group" if has_groups(model) else "feature")
         check_decision(model, decision)
+        if fit.sampler is None:
+            fit = dataclasses.replace(fit, sampler="gates" if fit.prior == "gated" else "nuts")
+        elif fit.sampler == "gates" and fit.prior != "gated":
+            raise ValueError(
+                f"--sampler gates needs --prior gated: {fit.prior} has no gates to move."
+            )
         make_writable(out)
     if fit.seed is None:
         fit = dataclasses.replace(fit, seed=int(np.random.SeedSequence().generate_state(1)[0]))
@@ -188,8 +196,9 @@ def decide(idata: xr.DataTree, decision: Decision) -> tuple[xr.Dataset, str]:
 
 def for_the_command_line(text: str) -> str:
     """Turn the call of pm.sample that a warning recommends into options."""
-    options = re.sub(r"pm\.sample\(draws=(\d+), tune=(\d+)\)", r"--draws \1 --tune \2", text)
-    return f"Warning: {options}"
+    text = re.sub(r"pm\.sample\(draws=(\d+), tune=(\d+)\)", r"--draws \1 --tune \2", text)
+    text = re.sub(r"pm\.sample\((\d+), step=[\w.]+\(\)\)", r"--sampler gates --draws \1", text)
+    return f"Warning: {text}"
 
 
 def arguments(decision: Decision) -> dict[str, Any]:
@@ -256,7 +265,11 @@ def sample(model: pm.Model, fit: Fit, quiet: bool) -> xr.DataTree:
     # With fast math, code compiled now and code from numba's cache may round differently, and the
     # same seed would give other draws the first time.
     strict = pytensor.config.change_flags(numba__fastmath=False)
-    with redirect_stdout(sys.stderr), strict, model:
+    with redirect_stdout(sys.stderr), strict, model, ExitStack() as stack:
+        options: dict[str, Any] = {}
+        if fit.sampler == "gates":
+            options["step"] = bvs.gate_step()
+            options["callback"] = stack.enter_context(between_draws())
         idata = pm.sample(
             draws=fit.draws,
             tune=fit.tune,
@@ -266,6 +279,7 @@ def sample(model: pm.Model, fit: Fit, quiet: bool) -> xr.DataTree:
             quiet=quiet,
             progressbar=not quiet and sys.stderr.isatty(),
             compute_convergence_checks=False,
+            **options,
         )
     lengths = chain_lengths(idata)
     if len(lengths) == fit.chains and min(lengths) == fit.draws:

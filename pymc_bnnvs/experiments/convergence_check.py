@@ -20,6 +20,7 @@ from pymc_bnnvs.experiments.fits import columns, f1, may_be_in, sample, summaris
 from pymc_bnnvs.experiments.results import fit_missing
 from pymc_bnnvs.model import build_model
 from pymc_bnnvs.priors import Gated
+from pymc_bnnvs.steps import gate_step
 
 __all__ = ["VARIANTS", "by_cell", "by_fit", "by_variant", "run"]
 
@@ -27,6 +28,7 @@ PLAIN = Gated(softness=0.0, reparametrize=False)
 #: Arguments of ``build_model`` and of ``pm.sample`` that are compared with the defaults.
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "default": ({}, {}),
+    "gate moves": ({}, {"step": gate_step}),
     "plain gate, weights": ({"prior": PLAIN}, {}),
     "plain gate, effects": ({"prior": Gated(softness=0.0)}, {}),
     "soft gate, weights": ({"prior": Gated(reparametrize=False)}, {}),
@@ -35,6 +37,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "mass matrix of the draws": ({}, {"nuts": {"adaptation": "draw_diag"}}),
     "low-rank mass matrix": ({}, {"nuts": {"adaptation": "low_rank"}}),
     "trees of depth 5": ({}, {"nuts": {"maxdepth": 5}}),
+    "MCLMC": ({}, {"nuts": {"sampler": "mclmc"}}),
 }
 
 
@@ -135,6 +138,7 @@ def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
         and an effective sample size of at least 400 for each), ``converged_at``, the smallest
         number of draws a chain of those judged that this holds for (NaN: for none), ``agree``
         (each input is in, at 1/2, by every chain or by none), ``f1`` of the rule ``interval``,
+        ``psi_true``, the sum of the posterior means of the true inputs,
         ``per_gradient`` and ``median_per_gradient`` (least and median effective draws a kept
         leapfrog step), ``steps`` a draw, ``divergences``, ``seconds_sampling``.
     """
@@ -160,6 +164,7 @@ def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
                 "converged_at": min(reached, default=np.nan),
                 "agree": bool(agree.all()),
                 "f1": f1(own["away"].values, own["truth"].values > 0),
+                "psi_true": own.loc[own["truth"] > 0, "psi"].sum(),
                 "per_gradient": likely["ess_bulk"].min() / gradients,
                 "median_per_gradient": likely["ess_bulk"].median() / gradients,
             }
@@ -218,11 +223,23 @@ def by_variant(fits: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row a design and variant: ``fits``, ``r_hat`` (worst), means of ``steps``,
-        ``divergences`` and ``f1``, and effective draws of psi a million leapfrog steps, of the
-        worst input (``least``) and of the middle one (``median``), each a mean over the fits with
-        its standard error.
+        ``divergences``, ``f1`` and ``seconds`` of sampling, and effective draws of psi a million
+        leapfrog steps, of the worst input (``least``) and of the middle one (``median``), each a
+        mean over the fits with its standard error; ``least_a_minute`` and ``median_a_minute`` of
+        sampling, to compare only where all was run on one machine; ``psi_ratio``, the mean of
+        ``psi_true`` in units of the default's on the same data, with its standard error: 1 for
+        a sampler without bias.
     """
     scaled = fits.assign(least=1e6 * fits["per_gradient"], median=1e6 * fits["median_per_gradient"])
+    same = ["design", "n", "n_features", "seed"]
+    default = fits[fits["variant"] == "default"].groupby(same)["psi_true"].first()
+    scaled["psi_ratio"] = (
+        fits["psi_true"].values / default.reindex(pd.MultiIndex.from_frame(fits[same])).values
+    )
+    gradients = fits["steps"] * fits["draws"] * fits["chains"]
+    for name in ("least", "median"):
+        draws = scaled[name] / 1e6 * gradients
+        scaled[f"{name}_a_minute"] = 60 * draws / fits["seconds_sampling"]
     return scaled.groupby(["design", "variant"], sort=False).agg(
         fits=("seed", "size"),
         r_hat=("r_hat", "max"),
@@ -233,4 +250,9 @@ def by_variant(fits: pd.DataFrame) -> pd.DataFrame:
         least_se=("least", "sem"),
         median=("median", "mean"),
         median_se=("median", "sem"),
+        seconds=("seconds_sampling", "mean"),
+        least_a_minute=("least_a_minute", "mean"),
+        median_a_minute=("median_a_minute", "mean"),
+        psi_ratio=("psi_ratio", "mean"),
+        psi_ratio_se=("psi_ratio", "sem"),
     )

@@ -19,8 +19,13 @@ __all__ = ["columns", "f1", "may_be_in", "sample", "summarise_draws"]
 
 
 def sample(model: pm.Model, settings: dict[str, Any], seed: int, **options: Any) -> xr.DataTree:
-    """Sample with ``pm.sample``, the draws and chains of the settings, and in silence."""
+    """Sample with ``pm.sample``, the draws and chains of the settings, and in silence.
+
+    Of ``options``, ``step`` is called in the model's context to make one.
+    """
     with model:
+        if "step" in options:
+            options["step"] = options["step"]()
         return pm.sample(
             settings["draws"],
             chains=settings["chains"],

@@ -18,6 +18,7 @@ def convergence(
     *,
     n: tuple[Positive, ...] = (250, 500),
     features: tuple[Positive, ...] = (25, 75, 200),
+    variant: str = "default",
     data_sets: Positive = 10,
     draws: Positive = 4000,
     chains: Positive = 4,
@@ -34,6 +35,8 @@ def convergence(
         Rows of a data set.
     features : tuple of int
         Inputs of a data set, five of which matter.
+    variant : str
+        Way to sample; "gate moves" is that of gate_step.
     data_sets : int
         Data sets of each size.
     draws : int
@@ -51,7 +54,8 @@ def convergence(
     int
         Exit code.
     """
-    cells = [("neural", "default", rows, columns) for columns in features for rows in n]
+    _check_variants(variant)
+    cells = [("neural", variant, rows, columns) for columns in features for rows in n]
     _print_verdicts(_fit(cells, data_sets, draws, chains, first_seed, results), draws)
     return 0
 
@@ -60,6 +64,7 @@ def feynman(
     *,
     equation: tuple[str, ...] = (),
     snr: tuple[float, ...] = (1.0, 5.0),
+    variant: str = "default",
     n: Positive = 500,
     data_sets: Positive = 3,
     draws: Positive = 4000,
@@ -77,6 +82,8 @@ def feynman(
         Such as I.15.3x; all of them if not given.
     snr : tuple of float
         Variance of the signal in units of the noise's.
+    variant : str
+        Way to sample; "gate moves" is that of gate_step.
     n : int
         Rows of a data set.
     data_sets : int
@@ -98,11 +105,12 @@ def feynman(
     from pymc_bnnvs.errors import check_option
     from pymc_bnnvs.experiments.designs import EQUATIONS, columns_of
 
+    _check_variants(variant)
     with input_errors():
         for name in equation:
             check_option("equation", name, EQUATIONS)
     cells = [
-        (f"{name}, SNR {level:g}", "default", n, columns_of(name))
+        (f"{name}, SNR {level:g}", variant, n, columns_of(name))
         for name in equation or EQUATIONS
         for level in snr
     ]
@@ -153,15 +161,24 @@ def geometry(
     sizes = {name: (250, 25) for name in DESIGNS} | {
         f"{name}, SNR {snr}": (500, columns_of(name)) for name in EQUATIONS for snr in (1, 5)
     }
+    _check_variants(*variant)
     with input_errors():
-        for name in variant:
-            check_option("variant", name, VARIANTS)
         for name in design:
             check_option("design", name, sizes)
     cells = [(name, way, *sizes[name]) for name in design for way in variant or VARIANTS]
     fits = _fit(cells, data_sets, draws, chains, first_seed, results)
     echo(by_variant(fits).round(3).to_string())
     return 0
+
+
+def _check_variants(*names: str) -> None:
+    """Refuse ways to sample that there are not."""
+    from pymc_bnnvs.errors import check_option
+    from pymc_bnnvs.experiments.convergence_check import VARIANTS
+
+    with input_errors():
+        for name in names:
+            check_option("variant", name, VARIANTS)
 
 
 def _fit(

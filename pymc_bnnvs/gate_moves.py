@@ -1,0 +1,375 @@
+"""Moves that open, close and redraw the gates of a network, by proposals that see the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pymc.pytensorf import compile as compile_function
+from pytensor.gradient import disconnected_grad
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from pymc_bnnvs.gated_dot import OpenProduct
+from pymc_bnnvs.gradient_field import without_level_mean
+from pymc_bnnvs.priors import StartedNormalRV
+
+__all__ = ["GatedNetwork", "find_networks"]
+
+#: Rate of the exponential from which the distance of an opened gate to the threshold is drawn.
+DISTANCE_RATE = 5.0
+
+
+def find_networks(model: pm.Model) -> list[GatedNetwork]:
+    """Find the networks with gates in a model, and compile what their moves need."""
+    gates = [
+        rv.name.removesuffix("gate")
+        for rv in model.free_RVs
+        if rv.name.endswith("gate") and isinstance(rv.owner.op, StartedNormalRV)
+    ]
+    if not gates:
+        raise ValueError("the model has no gates to move: gate_step is for prior='gated'.")
+    return [GatedNetwork(model, prefix) for prefix in gates]
+
+
+class Closed(NamedTuple):
+    """The posterior where a gate is closed, and how it bends with what the gate would let in.
+
+    ``product`` (n, K) is the first layer's, ``logp`` the likelihood's, ``slope`` (n, K) its
+    gradient along the product; its curvature is about ``-curve_i curve_i'`` in each row.
+    """
+
+    product: np.ndarray
+    logp: float
+    slope: np.ndarray
+    curve: np.ndarray
+
+
+class Open(NamedTuple):
+    """An open gate: distance to the threshold, scale, rows, product and likelihood with it."""
+
+    distance: float
+    scale: float
+    rows: np.ndarray
+    product: np.ndarray
+    logp: float
+
+
+class Gates:
+    """A network's state while its gates move.
+
+    Written for independent ``u ~ N(0, 1)`` and rows ``N(0, I)``, whatever the model samples.
+    ``closed`` holds for any gate that is closed now; ``changed`` are the groups that moved.
+    """
+
+    def __init__(self, u: np.ndarray, threshold: float, scale: np.ndarray, rows: np.ndarray):
+        self.u, self.threshold, self.scale, self.rows = u, threshold, scale, rows
+        self.inside = u > threshold
+        self.start = scale[:, None] * rows
+        self.changed: set[int] = set()
+        self.closed: Closed | None = None
+        self.product = np.empty(0)
+        self.logp = np.nan
+
+
+class GatedNetwork:
+    """A network of a model, seen by what its gates let through.
+
+    Parameters
+    ----------
+    model : pm.Model
+    prefix : str
+        That of the network's variables.
+    """
+
+    def __init__(self, model: pm.Model, prefix: str) -> None:
+        own = ("gate", "threshold", "z", "effect", "level")
+        self.names = {n: f"{prefix}{n}" for n in own if f"{prefix}{n}" in model.named_vars}
+        data = {
+            name: model[f"{prefix}{name}"].get_value()
+            for name in ("x_center", "x_scale", "group_of", "always_in", "category_of")
+            if f"{prefix}{name}" in model.named_vars
+        }
+        n_features = data["x_center"].size
+        group_of = data.get("group_of", np.arange(n_features)).astype(int)
+        self.columns = [np.flatnonzero(group_of == group) for group in range(group_of.max() + 1)]
+        self.movable = np.ones(len(self.columns), dtype=bool)
+        self.movable[group_of[data.get("always_in", np.zeros(n_features)) > 0]] = False
+        X, standardized = self._compile(model, prefix)
+        table = np.vstack([data["x_center"], X])
+        if standardized:
+            table = table - data["x_center"]
+        else:
+            # The prior's bias is that at 0, so that is what stays where the weights move.
+            self.names["b_1"] = f"{prefix}b_1"
+        table = table / data["x_scale"]
+        if "category_of" in data:
+            # Contrasts of the weights are contrasts of the columns.
+            table = without_level_mean(table[:, :, None], data["category_of"].astype(int))[:, :, 0]
+        table = table.astype(X.dtype)
+        self.center, self.table = table[0], np.asfortranarray(table[1:])
+
+    def _compile(self, model: pm.Model, prefix: str) -> tuple[np.ndarray, bool]:
+        """Compile the likelihood as a function of the first layer's product, and its expansion.
+
+        Return the inputs, and whether the prior is that of a bias at their centre.
+        """
+        function = model[prefix.removesuffix("_") or "f"]
+        z = model.rvs_to_values[model[self.names["z"]]]
+        terms = model.logp(sum=False)
+        values = model.replace_rvs_by_values([function])
+        X = _inputs(_products(values, z)[0])
+        products = _products([*terms, *values], z)
+        product = pt.matrix("product", dtype=products[0].dtype)
+        of_data = [node for node in products if _inputs(node) is X]
+        *terms, value = clone_replace([*terms, *values], dict.fromkeys(of_data, product))
+        direction = pt.grad(pt.sum(value), product)
+        terms = [term for term in terms if product in set(ancestors([term]))]
+        if not terms:
+            raise ValueError(
+                f"the data do not depend on {function.name!r}: give the model its likelihood "
+                f"before gate_step()."
+            )
+        logp = sum(term.sum() for term in terms)
+        slope = pt.grad(logp, product)
+        # A row of the product acts through f at that row, so the likelihood bends along the
+        # gradient of f alone, by as much as the slope changes along it.
+        along = disconnected_grad(direction)
+        bend = pt.grad(pt.sum(slope * along), product)
+        size = pt.maximum(pt.sum(along**2, axis=1), 1e-30)
+        weight = pt.maximum(-pt.sum(along * bend, axis=1), 0.0) / size**2
+        curve = along * pt.sqrt(weight)[:, None]
+
+        names = [f"{prefix}{name}" for name in ("scale", "along", "direction", "b_0")]
+        read = [model[name] if name in model.named_vars else pt.zeros(()) for name in names]
+        read = model.replace_rvs_by_values(read)
+        own = set(model.value_vars)
+        inputs = [variable for variable in ancestors([logp, *read]) if variable in own]
+        start = model.initial_point()
+        self.shared = {v.name: pytensor.shared(start[v.name], name=v.name) for v in inputs}
+        given = {v: self.shared[v.name] for v in inputs}
+        distance = pt.dscalar("distance")
+        gate, threshold = (
+            model.rvs_to_values[model[self.names[name]]] for name in ("gate", "threshold")
+        )
+        opened = (pt.zeros_like(gate) + threshold + distance).astype(gate.dtype)
+        (scale,) = clone_replace(read[:1], {gate: opened})
+
+        def compiled(arguments: list[Variable], outputs: list[Variable]) -> Callable[..., Any]:
+            function = compile_function(arguments, clone_replace(outputs, given))
+            function.trust_input = True
+            return function
+
+        self.likelihood = compiled([product], [logp])
+        self.expansion = compiled([product], [logp, slope, curve])
+        self.read = compiled([], read)
+        self.scale_at = compiled([distance], [scale])
+        return X.eval().astype(product.dtype), len(of_data) == len(products)
+
+    def sweep(
+        self,
+        point: dict[str, np.ndarray],
+        chances: np.ndarray,
+        moves: int,
+        rng: np.random.Generator,
+    ) -> tuple[dict[str, np.ndarray], int]:
+        """Try a number of moves.
+
+        Parameters
+        ----------
+        point : dict
+            Values of the model's variables.
+        chances : array, shape (G,)
+            Chances of the closed gates to be the one that is to open.
+        moves : int
+        rng : Generator
+
+        Returns
+        -------
+        dict, int
+            The point after the moves, and the number of those accepted.
+        """
+        for name, shared in self.shared.items():
+            shared.set_value(np.asarray(point[name], dtype=shared.dtype), borrow=True)
+        scale, along, direction, b_0 = self.read()
+        rows, spare = point[self.names["z"]].copy(), None
+        if "effect" in self.names:
+            spare = rows @ direction
+            rows += (along - spare)[:, None] * direction
+        gates = Gates(
+            point[self.names["gate"]].copy(), float(point[self.names["threshold"]]), scale, rows
+        )
+        inside = np.flatnonzero(scale > 0)
+        gates.product = self.table[:, inside] @ (scale[inside, None] * rows[inside])
+        gates.logp = float(self.likelihood(gates.product)[0])
+        accepted = sum(self.move(gates, chances, rng) for _ in range(moves))
+        if gates.changed:
+            point = self._write(point, gates, spare, direction, b_0)
+        return point, accepted
+
+    def move(self, gates: Gates, chances: np.ndarray, rng: np.random.Generator) -> bool:
+        """Try to open, to close or to redraw a gate."""
+        is_open = np.flatnonzero(gates.inside & self.movable)
+        kind = rng.integers(3)
+        shut = np.where(gates.inside | ~self.movable, 0.0, chances)
+        if kind == 0:
+            if not shut.any():
+                return False
+            ladder = np.cumsum(shut)
+            group = int(np.searchsorted(ladder, rng.uniform() * ladder[-1], side="right"))
+            # Of all ways to open, this one; of all ways back, this one.
+            way = np.log(1 / (is_open.size + 1)) - np.log(chances[group] / ladder[-1])
+        else:
+            if not is_open.size:
+                return False
+            group = int(is_open[rng.integers(is_open.size)])
+            total = shut.sum() + chances[group]
+            way = np.log(chances[group] / total) - np.log(1 / is_open.size)
+        closed = self._closed(gates, group)
+        slope, bend = self._expansion(closed, group)
+        ratio, proposed = 0.0, None
+        if kind != 1:
+            proposed = self._draw(closed, slope, bend, group, rng)
+            ratio += self._weight(gates, closed, proposed, slope, bend)
+        if kind != 0:
+            ratio -= self._weight(gates, closed, self._present(gates, group), slope, bend)
+        ratio += {0: way, 1: way, 2: 0.0}[int(kind)]
+        # Not accepted either where it is not a number.
+        if not np.log(rng.uniform()) < ratio:
+            return False
+        own = self.columns[group]
+        gates.inside[group] = proposed is not None
+        if proposed is None:
+            gates.u[group] = ndtri(rng.uniform() * ndtr(gates.threshold))
+            gates.scale[own], gates.product, gates.logp = 0.0, closed.product, closed.logp
+            gates.rows[own] = rng.normal(size=gates.rows[own].shape)
+            gates.closed = closed
+        else:
+            gates.u[group] = gates.threshold + proposed.distance
+            gates.scale[own], gates.rows[own] = proposed.scale, proposed.rows
+            gates.product, gates.logp = proposed.product, proposed.logp
+            gates.closed = None
+        gates.changed.add(group)
+        return True
+
+    def _closed(self, gates: Gates, group: int) -> Closed:
+        """Return the posterior with this gate closed."""
+        if gates.inside[group]:
+            own = self.columns[group]
+            let_in = self.table[:, own] @ (gates.scale[own, None] * gates.rows[own])
+            return self._expanded(gates.product - let_in)
+        if gates.closed is None:
+            gates.closed = self._expanded(gates.product)
+        return gates.closed
+
+    def _expanded(self, product: np.ndarray) -> Closed:
+        logp, slope, curve = self.expansion(product)
+        return Closed(product, float(logp), slope, curve)
+
+    def _expansion(self, closed: Closed, group: int) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and minus the curvature of the likelihood along the group's weights."""
+        table = self.table[:, self.columns[group]]
+        slope = (table.T @ closed.slope).ravel()
+        lines = (table[:, :, None] * closed.curve[:, None, :]).reshape(len(table), -1)
+        return slope, lines.T @ lines
+
+    def _draw(
+        self,
+        closed: Closed,
+        slope: np.ndarray,
+        bend: np.ndarray,
+        group: int,
+        rng: np.random.Generator,
+    ) -> Open:
+        """Draw a distance, and rows from about their posterior given it."""
+        distance = rng.exponential(1 / DISTANCE_RATE)
+        own = self.columns[group]
+        scale = float(self.scale_at(np.asarray(distance))[0][own[0]])
+        mean, root = _normal(slope, bend, scale)
+        noise, _ = dtrtrs(root, rng.normal(size=mean.size), lower=1, trans=1)
+        rows = (mean + noise).reshape(own.size, -1).astype(self.table.dtype)
+        product = closed.product + self.table[:, own] @ (scale * rows)
+        return Open(distance, scale, rows, product, float(self.likelihood(product)[0]))
+
+    def _present(self, gates: Gates, group: int) -> Open:
+        """Return an open gate as it is."""
+        own = self.columns[group]
+        distance = gates.u[group] - gates.threshold
+        return Open(distance, gates.scale[own[0]], gates.rows[own], gates.product, gates.logp)
+
+    def _weight(
+        self, gates: Gates, closed: Closed, state: Open, slope: np.ndarray, bend: np.ndarray
+    ) -> float:
+        """Log of posterior over proposal of an open gate, in units of that of the closed one."""
+        mean, root = _normal(slope, bend, state.scale)
+        rows = state.rows.ravel()
+        away = root.T @ (rows - mean)
+        proposal = np.log(root.diagonal()).sum() - 0.5 * away @ away
+        u = gates.threshold + state.distance
+        distance = np.log(DISTANCE_RATE) - DISTANCE_RATE * state.distance
+        of_gate = -0.5 * (u**2 + np.log(2 * np.pi)) - log_ndtr(gates.threshold) - distance
+        return state.logp - closed.logp - 0.5 * rows @ rows - proposal + of_gate
+
+    def _write(
+        self,
+        point: dict[str, np.ndarray],
+        gates: Gates,
+        spare: np.ndarray | None,
+        direction: np.ndarray,
+        b_0: np.ndarray,
+    ) -> dict[str, np.ndarray]:
+        """Put what has changed into the variables that the model samples."""
+        names, point = self.names, dict(point)
+        moved = np.concatenate([self.columns[group] for group in sorted(gates.changed)])
+        point[names["gate"]] = gates.u
+        rows = point[names["z"]].copy()
+        rows[moved] = gates.rows[moved]
+        if spare is not None:
+            along = gates.rows[moved] @ direction
+            # The part of a row along the direction is free where the effect stands for it.
+            rows[moved] += (spare[moved] - along)[:, None] * direction
+        point[names["z"]] = rows
+        self.shared[names["gate"]].set_value(gates.u, borrow=True)
+        if spare is not None:
+            ones = np.ones_like(point[names["effect"]])
+            self.shared[names["effect"]].set_value(ones, borrow=True)
+            effect = point[names["effect"]].copy()
+            effect[moved] = along / self.read()[1][moved]
+            point[names["effect"]] = effect
+        if "b_1" in names:
+            step = gates.scale[moved, None] * gates.rows[moved] - gates.start[moved]
+            point[names["b_1"]] = point[names["b_1"]] + self.center[moved] @ step
+        if "level" in names:
+            # The bias stays, so the level goes with the scales.
+            level = point[names["level"]]
+            point[names["level"]] = np.asarray(level + b_0 - self.read()[3], dtype=level.dtype)
+        return point
+
+
+def _products(graphs: Sequence[Variable], z: Variable) -> list[Variable]:
+    """Gated products in graphs that depend on these rows."""
+    products = [v for v in ancestors(graphs) if v.owner and isinstance(v.owner.op, OpenProduct)]
+    return [product for product in products if z in set(ancestors([product]))]
+
+
+def _inputs(product: Variable) -> Variable:
+    """Return the inputs in a product, before a cast."""
+    X = product.owner.inputs[0]
+    return X if X.owner is None else X.owner.inputs[0]
+
+
+def _normal(slope: np.ndarray, bend: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of rows given their scale, and the root of their precision, for this expansion."""
+    # LAPACK itself: the checks of scipy.linalg take longer than a few units do.
+    precision = scale**2 * bend
+    precision.flat[:: len(precision) + 1] += 1.0
+    root, _ = dpotrf(precision, lower=1)
+    mean, _ = dpotrs(root, scale * slope, lower=1)
+    return mean, root

@@ -1,0 +1,165 @@
+"""A step that opens and closes gates, beside NUTS."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pymc as pm
+from pymc.step_methods.compound import (
+    BlockedStep,
+    CompoundStep,
+    StepMethodState,
+)
+from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdaptExp
+from pymc.step_methods.state import dataclass_state
+from pytensor.graph.basic import Variable
+
+from pymc_bnnvs.gate_moves import find_networks
+
+__all__ = ["GateMoves", "gate_step"]
+
+#: Part of the proposals to open a gate that goes to all of them alike.
+EVEN_SHARE = 0.25
+#: Draws after which a gate's share in the past counts for half, at most.
+MEMORY = 200
+
+
+def gate_step(
+    model: pm.Model | None = None, *, target_accept: float = 0.8, moves: int = 30
+) -> CompoundStep:
+    """Return NUTS with moves that open and close gates, to pass to ``pm.sample`` as ``step``.
+
+    NUTS opens a gate where the weights behind it happen to fit, and closes it where they happen
+    not to: an input that the data can't decide on may stay in, or out, for hundreds of draws.
+    These moves propose a gate together with weights drawn from about their posterior given
+    everything else, and accept by Metropolis and Hastings. The posterior is the same, a draw
+    takes longer, and far fewer are needed (``docs/sampling.md``).
+
+    Parameters
+    ----------
+    model : pm.Model, optional
+        The model on the context stack if not given.
+    target_accept : float
+        Mean acceptance that NUTS adapts its step size to.
+    moves : int
+        Proposals a draw and network.
+
+    Returns
+    -------
+    CompoundStep
+        For ``pm.sample(step=...)``, which then uses PyMC's own NUTS.
+
+    Raises
+    ------
+    ValueError
+        If the model has no gates, or a network with ``standardize=False``.
+
+    References
+    ----------
+    Carlin, B. P. and Chib, S. (1995). Bayesian model choice via Markov chain Monte Carlo
+    methods. JRSS B 57. Green, P. J. (1995). Reversible jump Markov chain Monte Carlo computation
+    and Bayesian model determination. Biometrika 82.
+
+    Examples
+    --------
+    >>> import pymc as pm, pymc_bnnvs as bvs
+    >>> from pymc_bnnvs.datasets import load_diabetes
+    >>> with bvs.build_model(*load_diabetes(), hidden=3):
+    ...     step = bvs.gate_step(moves=10)
+    >>> [type(method).__name__ for method in step.methods]
+    ['NUTS', 'GateMoves']
+    """
+    model = pm.modelcontext(model)
+    moving = GateMoves(model=model, moves=moves)
+    start = model.initial_point()
+    size = sum(start[value.name].size for value in model.continuous_value_vars)
+    # Gradients and draws tell the scales of thousands of variables in a few hundred draws.
+    metric = QuadPotentialDiagAdaptExp(size, np.zeros(size), alpha=0.02, use_grads=True)
+    with model:
+        nuts = pm.NUTS(potential=metric, target_accept=target_accept, model=model)
+    return CompoundStep([nuts, moving])
+
+
+@dataclass_state
+class GateMovesState(StepMethodState):
+    """What a chain has learnt of its gates."""
+
+    tune: bool
+    seen: int
+    shares: list[np.ndarray]
+
+
+class GateMoves(BlockedStep):
+    """Metropolis-Hastings moves that open, close and redraw the gates of a model's networks.
+
+    Parameters
+    ----------
+    vars : list of variables, optional
+        The networks' gates, rows and what stands for them; found in the model if not given.
+    model : pm.Model, optional
+    moves : int
+        Proposals a draw and network.
+    rng : Generator, optional
+
+    See Also
+    --------
+    gate_step : these moves beside NUTS.
+    """
+
+    name = "gate_moves"
+    default_blocked = True
+    stats_dtypes_shapes: ClassVar[dict] = {"gates_moved": (np.int64, [])}
+    _state_class = GateMovesState
+
+    def __init__(
+        self,
+        vars: list[Variable] | None = None,
+        *,
+        model: pm.Model | None = None,
+        moves: int = 30,
+        rng: Any = None,
+        blocked: bool = True,
+    ) -> None:
+        if not isinstance(moves, int | np.integer) or moves < 1:
+            raise ValueError(f"moves={moves!r}: give the number of proposals a draw, 1 or more.")
+        model = pm.modelcontext(model)
+        self.networks = find_networks(model)
+        names = [name for network in self.networks for name in network.names.values()]
+        self.vars = [model.rvs_to_values[model[name]] for name in names]
+        self.moves = moves
+        self.rng = np.random.default_rng(rng)
+        self.reset_tuning()
+
+    def reset_tuning(self) -> None:
+        """Forget what was learnt of the gates."""
+        self.tune = True
+        self.seen = 0
+        self.shares = [np.full(len(network.columns), 0.5) for network in self.networks]
+
+    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+        """Start a chain."""
+        super().setup_chain(rng, tune, draws)
+        self.reset_tuning()
+
+    def step(self, point: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[dict]]:
+        """Try the moves of a draw."""
+        moved = 0
+        for network, share in zip(self.networks, self.shares, strict=True):
+            point, accepted = network.sweep(point, chances(share), self.moves, self.rng)
+            moved += accepted
+            if self.tune:
+                names = network.names
+                inside = point[names["gate"]] > point[names["threshold"]]
+                share += (inside - share) / min(self.seen + 10, MEMORY)
+        self.seen += self.tune
+        return point, [{"gates_moved": moved}]
+
+
+def chances(share: np.ndarray) -> np.ndarray:
+    """Chances of each gate to be proposed to open, given its share of the draws when in.
+
+    Proposals are for gates that are in sometimes; but any gate gets some.
+    """
+    unsure = np.minimum(share * (1 - share), 0.1)
+    return (1 - EVEN_SHARE) * unsure / max(unsure.sum(), 1e-12) + EVEN_SHARE / share.size
