@@ -40,8 +40,15 @@ def counts_with_a_category():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quiet_convergence")
-@pytest.mark.parametrize("moves", [False, True])
-@pytest.mark.parametrize("case", [line_and_bend, lines_of_correlated, counts_with_a_category])
+@pytest.mark.parametrize(
+    ("case", "moves"),
+    [
+        (line_and_bend, False),
+        (lines_of_correlated, False),
+        (counts_with_a_category, False),
+        (counts_with_a_category, True),
+    ],
+)
 def test_same_posterior(case, moves):
     X, y, options = case()
     found = []

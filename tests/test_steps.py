@@ -67,16 +67,17 @@ MODELS = [
 ]
 
 
-def point_of(model, draws, index):
-    """Values of a model's variables at one draw of its prior."""
-    point = {}
+def points_of(model, draws):
+    """Values of a model's variables at the draws of its prior."""
+    drawn = {}
     for rv in model.free_RVs:
         value, transform = model.rvs_to_values[rv], model.rvs_to_transforms[rv]
-        drawn = draws[rv.name].values[0, index]
-        if transform is not None:
-            drawn = transform.forward(drawn, *rv.owner.inputs).eval(mode="FAST_COMPILE")
-        point[value.name] = np.asarray(drawn)
-    return point
+        drawn[value.name] = draws[rv.name].values[0]
+        if transform is not None:  # of these models': elementwise
+            forward = transform.forward(drawn[value.name], *rv.owner.inputs)
+            drawn[value.name] = forward.eval(mode="FAST_COMPILE")
+    size = draws.sizes["draw"]
+    return [{name: np.asarray(v[index]) for name, v in drawn.items()} for index in range(size)]
 
 
 @pytest.mark.parametrize("build", MODELS)
@@ -92,8 +93,7 @@ def test_what_the_moves_think_is_what_the_model_says(build):
     (bias,) = model.replace_rvs_by_values([model[f"{prefix}b_0"]])
     bias = model.compile_fn(bias, inputs=model.value_vars, on_unused_input="ignore")
     total = 0
-    for index in range(5):
-        before = point_of(model, draws, index)
+    for before in points_of(model, draws):
         shares = np.full(len(network.columns), 1 / len(network.columns))
         after, accepted = network.sweep(before, shares, 12, moving.rng)
         total += accepted
@@ -135,9 +135,8 @@ def test_the_prior_is_stationary(build):
     names = network.names
     shares = np.full(len(network.columns), 1 / len(network.columns))
     found = {"before": [], "after": []}
-    for index in range(size):
-        data.set_value(outcomes[index].astype(data.dtype))
-        before = point_of(model, values, index)
+    for outcome, before in zip(outcomes, points_of(model, values), strict=True):
+        data.set_value(outcome.astype(data.dtype))
         after, _ = network.sweep(before, shares, 6, moving.rng)
         for when, point in (("before", before), ("after", after)):
             u, z = point[names["gate"]], point[names["z"]]
@@ -193,20 +192,17 @@ def test_models_it_is_not_for():
 
 
 def test_beside_nuts():
-    """In the chains of ``pm.sample``, in processes of their own, from the same seed twice."""
+    """In the chains of ``pm.sample``: the same from the same seed, and importance knows of it."""
     found = []
     for _ in range(2):
         with plain():
-            step = bvs.gate_step(moves=5)
-            cloudpickle.loads(cloudpickle.dumps(step))
             found.append(
                 pm.sample(
                     40,
                     tune=40,
                     chains=2,
-                    cores=2,
-                    mp_ctx="forkserver",  # JAX, which other tests load, dislikes a fork
-                    step=step,
+                    cores=1,
+                    step=bvs.gate_step(moves=5),
                     random_seed=1,
                     progressbar=False,
                 )
@@ -223,6 +219,18 @@ def test_beside_nuts():
     del found[1]["sample_stats"]
     with pytest.warns(bvs.ConvergenceWarning, match=r"step=bvs\.gate_step\(\)"):
         bvs.importance(found[1])
+
+
+def test_it_goes_to_another_process():
+    """As PyMC sends it where a chain runs."""
+    model = plain()
+    moving = GateMoves(model=model, rng=1)
+    sent = cloudpickle.loads(cloudpickle.dumps(moving))
+    point = model.initial_point()
+    first, second = moving.step(point), sent.step(point)
+    assert first[1] == second[1]
+    for name in first[0]:
+        np.testing.assert_array_equal(first[0][name], second[0][name])
 
 
 def test_what_a_chain_has_learnt_can_be_stored():

@@ -121,7 +121,7 @@ def select(
     chains : int
         Chains.
     cores : int
-        Chains that run at the same time. Default: PyMC's choice.
+        Chains that run at the same time. Default: as many as there are processors.
     seed : int
         Seed; the same seed gives the same answer. Default: a new one, saved with the draws.
     out : Path
@@ -223,7 +223,7 @@ def show(
 @app.command
 def demo(
     *,
-    draws: Positive = 4000,
+    draws: Positive = 2000,
     tune: Positive = 500,
     chains: Positive = 4,
     cores: Positive | None = None,
@@ -245,7 +245,7 @@ def demo(
     chains : int
         Chains.
     cores : int
-        Chains that run at the same time. Default: PyMC's choice.
+        Chains that run at the same time. Default: as many as there are processors.
     seed : int
         Seed of the permutations and of the draws.
     out : Path

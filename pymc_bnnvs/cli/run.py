@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
+import os
 import platform
 import re
 import shlex
@@ -274,7 +275,8 @@ def sample(model: pm.Model, fit: Fit, quiet: bool) -> xr.DataTree:
             draws=fit.draws,
             tune=fit.tune,
             chains=fit.chains,
-            cores=fit.cores,
+            # PyMC counts physical cores, and of a virtual machine's it sees half.
+            cores=fit.cores or min(fit.chains, processors()),
             random_seed=fit.seed,
             quiet=quiet,
             progressbar=not quiet and sys.stderr.isatty(),
@@ -289,6 +291,11 @@ def sample(model: pm.Model, fit: Fit, quiet: bool) -> xr.DataTree:
     plural = "s" * (sizes["chain"] != 1)
     complain(f"interrupted; kept {sizes['chain']} chain{plural} of {sizes['draw']} draws.")
     return idata
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
 def chain_lengths(idata: xr.DataTree) -> np.ndarray:
