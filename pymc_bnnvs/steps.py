@@ -21,6 +21,8 @@ __all__ = ["GateMoves", "gate_step"]
 
 #: Part of the proposals to open a gate that goes to all of them alike.
 EVEN_SHARE = 0.25
+#: Part of the tuning that the mass matrix learns in.
+METRIC_SHARE = 0.8
 #: Draws after which a gate's share in the past counts for half, at most.
 MEMORY = 200
 
@@ -67,18 +69,40 @@ def gate_step(
     >>> from pymc_bnnvs.datasets import load_diabetes
     >>> with bvs.build_model(*load_diabetes(), hidden=3):
     ...     step = bvs.gate_step(moves=10)
-    >>> [type(method).__name__ for method in step.methods]
-    ['NUTS', 'GateMoves']
+    >>> [method.name for method in step.methods]
+    ['nuts', 'gate_moves']
     """
     model = pm.modelcontext(model)
     moving = GateMoves(model=model, moves=moves)
     start = model.initial_point()
     size = sum(start[value.name].size for value in model.continuous_value_vars)
     # Gradients and draws tell the scales of thousands of variables in a few hundred draws.
-    metric = QuadPotentialDiagAdaptExp(size, np.zeros(size), alpha=0.02, use_grads=True)
+    metric = SettlingMetric(size, np.zeros(size), alpha=0.02, use_grads=True)
     with model:
-        nuts = pm.NUTS(potential=metric, target_accept=target_accept, model=model)
+        nuts = SettlingNUTS(potential=metric, target_accept=target_accept, model=model)
     return CompoundStep([nuts, moving])
+
+
+class SettlingMetric(QuadPotentialDiagAdaptExp):
+    """Mass matrix that is left alone after a number of updates."""
+
+    def start(self, updates: int) -> None:
+        """Start a chain."""
+        self.left = updates
+
+    def update(self, sample: np.ndarray, grad: np.ndarray, tune: bool) -> None:
+        """Learn from a draw."""
+        self.left -= 1
+        super().update(sample, grad, tune and self.left >= 0)
+
+
+class SettlingNUTS(pm.NUTS):
+    """NUTS whose step size settles, in the last part of the tuning, on a mass matrix that stays."""
+
+    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+        """Start a chain."""
+        super().setup_chain(rng, tune, draws)
+        self.potential.start(int(METRIC_SHARE * tune))
 
 
 @dataclass_state
