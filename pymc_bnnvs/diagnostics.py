@@ -102,7 +102,7 @@ def function_convergence(f: xr.DataArray) -> dict[str, float]:
     return {"f_r_hat": r_hat, "f_ess_bulk": ess}
 
 
-def warn_unconverged(summary: xr.Dataset, dim: str) -> None:
+def warn_unconverged(summary: xr.Dataset, dim: str, *, gates_could_move: bool) -> None:
     """Warn of the inputs whose draws have not converged, by name, with what to do."""
     bad = summary[dim].values[~summary["converged"].values]
     f_bad = summary.attrs.get("f_r_hat", np.nan) > R_HAT_MAX
@@ -126,17 +126,12 @@ def warn_unconverged(summary: xr.Dataset, dim: str) -> None:
         )
     more = _more_draws(summary, bad, dim, n_draws)
     chains = " and at least 4 chains" if n_chains < 4 else ""
-    if summary.attrs.get("gates_could_move", False):
-        parts.append(
-            "Let the gates move, pm.sample(2000, step=bvs.gate_step()), or sample longer, "
-            f"pm.sample(draws={more}, tune={max(more // 2, 1000)}){chains}, before you decide on "
-            f"them."
-        )
-    else:
-        parts.append(
-            f"Sample longer, pm.sample(draws={more}, tune={max(more // 2, 1000)}){chains}, before "
-            f"you decide on them."
-        )
+    gates = "Let the gates move, pm.sample(2000, step=bvs.gate_step()), or sample"
+    start = gates if gates_could_move else "Sample"
+    parts.append(
+        f"{start} longer, pm.sample(draws={more}, tune={max(more // 2, 1000)}){chains}, before you "
+        f"decide on them."
+    )
     # The user's own line is what the warning should point at.
     warnings.warn(" ".join(parts), ConvergenceWarning, skip_file_prefixes=(PACKAGE,))
 

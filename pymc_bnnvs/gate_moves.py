@@ -25,6 +25,7 @@ __all__ = ["GatedNetwork", "find_networks"]
 
 #: Rate of the exponential from which the distance of an opened gate to the threshold is drawn.
 DISTANCE_RATE = 5.0
+MOVES = ("open", "close", "redraw")
 
 
 def find_networks(model: pm.Model) -> list[GatedNetwork]:
@@ -53,13 +54,17 @@ class Closed(NamedTuple):
 
 
 class Open(NamedTuple):
-    """An open gate: distance to the threshold, scale, rows, product and likelihood with it."""
+    """An open gate: distance to the threshold, scale, rows, product and likelihood with it.
+
+    ``proposal`` is the log density at which these rows are drawn, less a constant.
+    """
 
     distance: float
     scale: float
     rows: np.ndarray
     product: np.ndarray
     logp: float
+    proposal: float
 
 
 class Gates:
@@ -72,7 +77,6 @@ class Gates:
     def __init__(self, u: np.ndarray, threshold: float, scale: np.ndarray, rows: np.ndarray):
         self.u, self.threshold, self.scale, self.rows = u, threshold, scale, rows
         self.inside = u > threshold
-        self.start = scale[:, None] * rows
         self.changed: set[int] = set()
         self.closed: Closed | None = None
         self.product = np.empty(0)
@@ -206,20 +210,21 @@ class GatedNetwork:
         gates = Gates(
             point[self.names["gate"]].copy(), float(point[self.names["threshold"]]), scale, rows
         )
-        inside = np.flatnonzero(scale > 0)
-        gates.product = self.table[:, inside] @ (scale[inside, None] * rows[inside])
+        inside, weights = _open_weights(gates)
+        gates.product = self.table[:, inside] @ weights
+        at_center = self.center[inside] @ weights
         gates.logp = float(self.likelihood(gates.product)[0])
         accepted = sum(self.move(gates, chances, rng) for _ in range(moves))
         if gates.changed:
-            point = self._write(point, gates, spare, direction, b_0)
+            point = self._write(point, gates, spare, direction, b_0, at_center)
         return point, accepted
 
     def move(self, gates: Gates, chances: np.ndarray, rng: np.random.Generator) -> bool:
         """Try to open, to close or to redraw a gate."""
         is_open = np.flatnonzero(gates.inside & self.movable)
-        kind = rng.integers(3)
+        kind = MOVES[rng.integers(len(MOVES))]
         shut = np.where(gates.inside | ~self.movable, 0.0, chances)
-        if kind == 0:
+        if kind == "open":
             if not shut.any():
                 return False
             ladder = np.cumsum(shut)
@@ -230,17 +235,18 @@ class GatedNetwork:
             if not is_open.size:
                 return False
             group = int(is_open[rng.integers(is_open.size)])
-            total = shut.sum() + chances[group]
-            way = np.log(chances[group] / total) - np.log(1 / is_open.size)
+            way = 0.0
+            if kind == "close":
+                total = shut.sum() + chances[group]
+                way = np.log(chances[group] / total) - np.log(1 / is_open.size)
         closed = self._closed(gates, group)
         slope, bend = self._expansion(closed, group)
-        ratio, proposed = 0.0, None
-        if kind != 1:
+        ratio, proposed = way, None
+        if kind != "close":
             proposed = self._draw(closed, slope, bend, group, rng)
-            ratio += self._weight(gates, closed, proposed, slope, bend)
-        if kind != 0:
-            ratio -= self._weight(gates, closed, self._present(gates, group), slope, bend)
-        ratio += {0: way, 1: way, 2: 0.0}[int(kind)]
+            ratio += self._weight(gates, closed, proposed)
+        if kind != "open":
+            ratio -= self._weight(gates, closed, self._present(gates, slope, bend, group))
         # Not accepted either where it is not a number.
         if not np.log(rng.uniform()) < ratio:
             return False
@@ -296,26 +302,24 @@ class GatedNetwork:
         noise, _ = dtrtrs(root, rng.normal(size=mean.size), lower=1, trans=1)
         rows = (mean + noise).reshape(own.size, -1).astype(self.table.dtype)
         product = closed.product + self.table[:, own] @ (scale * rows)
-        return Open(distance, scale, rows, product, float(self.likelihood(product)[0]))
+        logp = float(self.likelihood(product)[0])
+        return Open(distance, scale, rows, product, logp, _log_density(rows, mean, root))
 
-    def _present(self, gates: Gates, group: int) -> Open:
+    def _present(self, gates: Gates, slope: np.ndarray, bend: np.ndarray, group: int) -> Open:
         """Return an open gate as it is."""
         own = self.columns[group]
-        distance = gates.u[group] - gates.threshold
-        return Open(distance, gates.scale[own[0]], gates.rows[own], gates.product, gates.logp)
+        distance, scale = gates.u[group] - gates.threshold, gates.scale[own[0]]
+        rows = gates.rows[own]
+        proposal = _log_density(rows, *_normal(slope, bend, scale))
+        return Open(distance, scale, rows, gates.product, gates.logp, proposal)
 
-    def _weight(
-        self, gates: Gates, closed: Closed, state: Open, slope: np.ndarray, bend: np.ndarray
-    ) -> float:
+    def _weight(self, gates: Gates, closed: Closed, state: Open) -> float:
         """Log of posterior over proposal of an open gate, in units of that of the closed one."""
-        mean, root = _normal(slope, bend, state.scale)
         rows = state.rows.ravel()
-        away = root.T @ (rows - mean)
-        proposal = np.log(root.diagonal()).sum() - 0.5 * away @ away
         u = gates.threshold + state.distance
         distance = np.log(DISTANCE_RATE) - DISTANCE_RATE * state.distance
         of_gate = -0.5 * (u**2 + np.log(2 * np.pi)) - log_ndtr(gates.threshold) - distance
-        return state.logp - closed.logp - 0.5 * rows @ rows - proposal + of_gate
+        return state.logp - closed.logp - 0.5 * rows @ rows - state.proposal + of_gate
 
     def _write(
         self,
@@ -324,6 +328,7 @@ class GatedNetwork:
         spare: np.ndarray | None,
         direction: np.ndarray,
         b_0: np.ndarray,
+        at_center: np.ndarray,
     ) -> dict[str, np.ndarray]:
         """Put what has changed into the variables that the model samples."""
         names, point = self.names, dict(point)
@@ -340,17 +345,26 @@ class GatedNetwork:
         if spare is not None:
             ones = np.ones_like(point[names["effect"]])
             self.shared[names["effect"]].set_value(ones, borrow=True)
+        _, per_effect, _, b_0_now = self.read()
+        if spare is not None:
             effect = point[names["effect"]].copy()
-            effect[moved] = along / self.read()[1][moved]
+            effect[moved] = along / per_effect[moved]
             point[names["effect"]] = effect
         if "b_1" in names:
-            step = gates.scale[moved, None] * gates.rows[moved] - gates.start[moved]
-            point[names["b_1"]] = point[names["b_1"]] + self.center[moved] @ step
+            inside, weights = _open_weights(gates)
+            step = self.center[inside] @ weights - at_center
+            point[names["b_1"]] = point[names["b_1"]] + step
         if "level" in names:
             # The bias stays, so the level goes with the scales.
             level = point[names["level"]]
-            point[names["level"]] = np.asarray(level + b_0 - self.read()[3], dtype=level.dtype)
+            point[names["level"]] = np.asarray(level + b_0 - b_0_now, dtype=level.dtype)
         return point
+
+
+def _open_weights(gates: Gates) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of the open gates, and their weights."""
+    inside = np.flatnonzero(gates.scale > 0)
+    return inside, gates.scale[inside, None] * gates.rows[inside]
 
 
 def _products(graphs: Sequence[Variable], z: Variable) -> list[Variable]:
@@ -373,3 +387,9 @@ def _normal(slope: np.ndarray, bend: np.ndarray, scale: float) -> tuple[np.ndarr
     root, _ = dpotrf(precision, lower=1)
     mean, _ = dpotrs(root, scale * slope, lower=1)
     return mean, root
+
+
+def _log_density(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> float:
+    """Log density of a normal with the root of its precision, less a constant."""
+    away = root.T @ (rows.ravel() - mean)
+    return np.log(root.diagonal()).sum() - 0.5 * away @ away

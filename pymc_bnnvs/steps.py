@@ -23,7 +23,7 @@ __all__ = ["GateMoves", "gate_step"]
 EVEN_SHARE = 0.25
 #: Part of the tuning that the mass matrix learns in.
 METRIC_SHARE = 0.8
-#: Draws after which a gate's share in the past counts for half, at most.
+#: Draws that the share of a gate remembers, about.
 MEMORY = 200
 
 
@@ -55,7 +55,7 @@ def gate_step(
     Raises
     ------
     ValueError
-        If the model has no gates, or a network with ``standardize=False``.
+        If the model has no gates, or no likelihood yet.
 
     References
     ----------
@@ -78,13 +78,14 @@ def gate_step(
     size = sum(start[value.name].size for value in model.continuous_value_vars)
     # Gradients and draws tell the scales of thousands of variables in a few hundred draws.
     metric = SettlingMetric(size, np.zeros(size), alpha=0.02, use_grads=True)
-    with model:
-        nuts = SettlingNUTS(potential=metric, target_accept=target_accept, model=model)
+    nuts = SettlingNUTS(potential=metric, target_accept=target_accept, model=model)
     return CompoundStep([nuts, moving])
 
 
 class SettlingMetric(QuadPotentialDiagAdaptExp):
     """Mass matrix that is left alone after a number of updates."""
+
+    left: float = np.inf
 
     def start(self, updates: int) -> None:
         """Start a chain."""

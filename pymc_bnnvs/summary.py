@@ -296,13 +296,13 @@ def _summarise(
         "ci_kind": ci_kind,
         "n_chains": n_chains,
         "n_draws": n_draws,
-        "gates_could_move": draws.kind == "gated" and not draws.gates_moved,
     }
     f_name = draws.prefix.removesuffix("_") or "f"
     if f_name in draws.posterior:
         summary.attrs.update(function_convergence(draws.posterior[f_name]))
     if attrs["group"] == "posterior":
-        warn_unconverged(summary, table.dim)
+        could_move = draws.kind == "gated" and not draws.gates_moved
+        warn_unconverged(summary, table.dim, gates_could_move=could_move)
     return summary
 
 

@@ -252,3 +252,10 @@ def test_bad_options_are_named(idata, kwargs, message):
 def test_what_is_not_a_tree():
     with pytest.raises(ValueError, match=r"Pass what pm\.sample returns"):
         bvs.importance({"psi": 1})
+
+
+def test_a_summary_can_be_saved(idata, tmp_path):
+    summary = bvs.importance(idata)
+    summary.to_netcdf(tmp_path / "summary.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "summary.nc", engine="h5netcdf") as read:
+        xr.testing.assert_equal(read.load(), summary)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
-import os
 import platform
 import re
 import shlex
@@ -27,6 +26,7 @@ import pymc_bnnvs as bvs
 from pymc_bnnvs.cli.interrupts import between_draws
 from pymc_bnnvs.cli.terminal import ANSWER, UNCONVERGED, complain, echo, input_errors
 from pymc_bnnvs.diagnostics import ConvergenceWarning
+from pymc_bnnvs.processors import available_cores
 from pymc_bnnvs.report import (
     convergence_line,
     decision_line,
@@ -276,7 +276,7 @@ def sample(model: pm.Model, fit: Fit, quiet: bool) -> xr.DataTree:
             tune=fit.tune,
             chains=fit.chains,
             # PyMC counts physical cores, and of a virtual machine's it sees half.
-            cores=fit.cores or min(fit.chains, processors()),
+            cores=fit.cores or min(fit.chains, available_cores()),
             random_seed=fit.seed,
             quiet=quiet,
             progressbar=not quiet and sys.stderr.isatty(),
@@ -291,11 +291,6 @@ def sample(model: pm.Model, fit: Fit, quiet: bool) -> xr.DataTree:
     plural = "s" * (sizes["chain"] != 1)
     complain(f"interrupted; kept {sizes['chain']} chain{plural} of {sizes['draw']} draws.")
     return idata
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
 def chain_lengths(idata: xr.DataTree) -> np.ndarray:

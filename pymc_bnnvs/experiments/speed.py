@@ -30,6 +30,7 @@ from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.experiments.results import write
 from pymc_bnnvs.experiments.speed_table import KEYS, METHODS, is_at, seconds_of, time_of
 from pymc_bnnvs.experiments.speed_watch import CONFIRM_S
+from pymc_bnnvs.processors import available_cores
 
 __all__ = ["check_methods", "run", "run_gates"]
 
@@ -305,13 +306,6 @@ def environment(chains: int, folder: Path) -> dict[str, str]:
         "JAX_PLATFORMS": "cpu",
         "PYTENSOR_FLAGS": flags,
     }
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def machine() -> dict[str, Any]:
