@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from pymc_bnnvs.experiments import convergence_check
-from pymc_bnnvs.experiments.designs import COPIES, EQUATIONS, feynman
+from pymc_bnnvs.experiments.equations import COPIES, EQUATIONS, feynman
 
 
 def test_an_equation_has_its_inputs_first_and_its_gradient():

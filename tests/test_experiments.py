@@ -10,18 +10,6 @@ from pymc_bnnvs.experiments import selection_check
 from pymc_bnnvs.experiments.designs import neural, pure_noise
 
 
-def test_neural_design():
-    data = neural(400, 8, 3)
-    assert np.var(data.f) == pytest.approx(4.0)
-    assert np.var(data.y - data.f) == pytest.approx(1.0, abs=0.2)
-    assert (data.psi[:5] > 0).all()
-    assert (data.psi[5:] == 0).all()
-    assert list(data.truth) == [True] * 5 + [False] * 3
-    again, other = neural(400, 8, 3), neural(400, 8, 4)
-    np.testing.assert_array_equal(data.y, again.y)
-    assert not np.allclose(data.psi, other.psi)
-
-
 def test_true_psi_is_that_of_the_function():
     """f is piecewise linear: psi by least squares of f on the inputs of one region."""
     data = neural(20_000, 2, 5, n_true=1, units=1)

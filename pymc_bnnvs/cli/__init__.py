@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from pymc_bnnvs.cli.benchmark import benchmark
+from pymc_bnnvs.cli.reproduce import reproduce
 from pymc_bnnvs.cli.terminal import BAD_INPUT, INTERRUPTED, BadInput, complain, input_errors
 
 __all__ = ["app", "main"]
@@ -48,6 +49,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # main() says what was kept
 )
 app.command(benchmark)
+app.command(reproduce)
 
 
 @app.command

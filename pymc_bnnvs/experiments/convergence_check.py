@@ -15,7 +15,8 @@ from pymc_bnnvs.diagnostics import (
     convergence,
 )
 from pymc_bnnvs.errors import check_option
-from pymc_bnnvs.experiments.designs import DESIGNS, Simulated, feynman
+from pymc_bnnvs.experiments.designs import DESIGNS, Simulated
+from pymc_bnnvs.experiments.equations import feynman
 from pymc_bnnvs.experiments.fits import columns, f1, may_be_in, sample, summarise_draws
 from pymc_bnnvs.experiments.results import fit_missing
 from pymc_bnnvs.model import build_model

@@ -6,19 +6,37 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cholesky, toeplitz
+from scipy.spatial.distance import cdist
+from scipy.special import ndtr
 
 from pymc_bnnvs.errors import check_option
+from pymc_bnnvs.experiments.surfaces import SURFACES, Surface, among
 
-__all__ = ["DESIGNS", "EQUATIONS", "Simulated", "columns_of", "feynman", "neural", "pure_noise"]
+__all__ = [
+    "DESIGNS",
+    "Simulated",
+    "inputs",
+    "matern",
+    "neural",
+    "population_importance",
+    "pure_noise",
+    "simulate",
+]
 
 
 class Simulated(NamedTuple):
-    """Inputs ``X`` (n, P), outcome ``y`` (n,), noiseless ``f`` (n,) and the true ``psi`` (P,)."""
+    """Inputs ``X`` (n, P), outcome ``y`` (n,), noiseless ``f`` (n,) and the true ``psi`` (P,).
+
+    ``psi`` is the mean squared slope over these rows; infinite where f has no slope.
+    ``surface`` is the function of all inputs, where it has a formula.
+    """
 
     X: np.ndarray
     y: np.ndarray
     f: np.ndarray
     psi: np.ndarray
+    surface: Surface | None = None
 
     @property
     def truth(self) -> np.ndarray:
@@ -26,160 +44,190 @@ class Simulated(NamedTuple):
         return self.psi > 0
 
 
-def neural(
+def inputs(
+    n: int, n_features: int, rng: np.random.Generator, correlation: float = 0.0
+) -> np.ndarray:
+    """Draw inputs, each U(0, 1); neighbours correlate as the normals of an AR(1) process.
+
+    Parameters
+    ----------
+    n, n_features : int
+        Rows and inputs.
+    rng : Generator
+    correlation : float
+        Of the normals of neighbouring inputs, in (-1, 1); 0 makes all inputs independent.
+
+    Returns
+    -------
+    array, shape (n, n_features)
+    """
+    if not -1 < correlation < 1:
+        raise ValueError(f"correlation={correlation!r}: give a number between -1 and 1.")
+    if correlation == 0:
+        return rng.uniform(size=(n, n_features))
+    root = cholesky(toeplitz(correlation ** np.arange(n_features)))
+    return ndtr(rng.normal(size=(n, n_features)) @ root)
+
+
+def columns(n_true: int, n_features: int, random_seed: int, random: bool) -> np.ndarray:
+    """Columns of the true inputs: the first ones, or drawn without replacement."""
+    if n_true > n_features:
+        raise ValueError(f"{n_true} true inputs do not fit into {n_features}.")
+    if not random:
+        return np.arange(n_true)
+    return np.random.default_rng([random_seed, 1]).permutation(n_features)[:n_true]
+
+
+def simulate(
+    design: str,
     n: int,
     n_features: int,
     random_seed: int,
     *,
     n_true: int = 5,
-    units: int = 5,
     snr: float = 4.0,
+    correlation: float = 0.0,
+    random_positions: bool = False,
+    **options: object,
 ) -> Simulated:
-    """Draw from a one-hidden-layer ReLU network of the first inputs.
+    """Draw a data set of a design, with noise of standard deviation 1.
 
-    Weights and biases are N(0, 1), inputs U(0, 1), the noise has standard deviation 1, and the
-    network is scaled so that its variance over the rows is ``snr``.
+    Parameters
+    ----------
+    design : {"linear", "neural", "complex", "matern", "noise"}
+        A line or a network with random weights, the formula of the paper, a path of a Matern-1/2
+        process, or nothing at all.
+    n, n_features : int
+        Rows and inputs.
+    random_seed : int
+        Seed of everything: each seed is another function, other inputs and other noise.
+    n_true : int
+        Number of inputs that matter; 5 for ``"complex"``.
+    snr : float
+        Variance of the signal over the rows, the noise having variance 1.
+    correlation : float
+        Of the inputs, see :func:`inputs`.
+    random_positions : bool
+        Put the true inputs at random columns instead of the first.
+    **options
+        ``law`` of the weights (``"normal"``, ``"uniform"``, ``"laplace"``, ``"signs"``) for
+        ``"linear"`` and ``"neural"``; number of ``units`` for ``"neural"``.
+
+    Returns
+    -------
+    Simulated
+    """
+    check_option("design", design, DESIGNS)
+    if design == "noise":
+        return pure_noise(n, n_features, random_seed, correlation=correlation)
+    if design == "matern":
+        where = columns(n_true, n_features, random_seed, random_positions)
+        return matern(n, n_features, random_seed, where=where, snr=snr, correlation=correlation)
+    rng = np.random.default_rng(random_seed)
+    X = inputs(n, n_features, rng, correlation)
+    where = columns(n_true, n_features, random_seed, random_positions)
+    surface = SURFACES[design](rng, X[:, where], **options)
+    f = surface.value(X[:, where])
+    surface = among(surface.scaled(np.sqrt(snr) / f.std(), f.mean()), where)
+    f = surface.value(X)
+    psi = np.mean(surface.gradient(X) ** 2, axis=0)
+    return Simulated(X, f + rng.normal(size=n), f, psi, surface)
+
+
+def neural(n: int, n_features: int, random_seed: int, **options: object) -> Simulated:
+    """Draw from a one-hidden-layer ReLU network of five inputs, see :func:`simulate`."""
+    return simulate("neural", n, n_features, random_seed, **options)  # type: ignore[arg-type]
+
+
+def matern(
+    n: int,
+    n_features: int,
+    random_seed: int,
+    *,
+    where: np.ndarray | None = None,
+    snr: float = 4.0,
+    correlation: float = 0.0,
+    length: float = 1.0,
+) -> Simulated:
+    """Draw from a Gaussian process with Matern-1/2 covariance, ``exp(-distance / length)``.
+
+    Its paths are continuous and nowhere differentiable: the true inputs have an infinite psi.
 
     Parameters
     ----------
     n, n_features : int
         Rows and inputs.
     random_seed : int
-        Seed of everything: each seed is another network and other data.
-    n_true : int
-        Number of inputs that matter, in the first columns.
-    units : int
-        Units of the hidden layer.
-    snr : float
-        Variance of the signal, the noise having variance 1.
+        Seed of everything.
+    where : int array, optional
+        Columns of the inputs that matter; the first five if not given.
+    snr, correlation : float
+        As in :func:`simulate`.
+    length : float
+        Length scale, in units of the inputs.
 
     Returns
     -------
     Simulated
     """
+    where = columns(5, n_features, random_seed, False) if where is None else where
     rng = np.random.default_rng(random_seed)
-    X = rng.uniform(size=(n, n_features))
-    while True:
-        W, b = rng.normal(size=(n_true, units)), rng.normal(size=units)
-        beta = rng.normal(size=units)
-        z = X[:, :n_true] @ W + b
-        f = np.maximum(z, 0) @ beta
-        # A network whose units are all dead, or all but constant, has nothing to find.
-        if f.std() > 1e-3:
-            break
-    factor = np.sqrt(snr) / f.std()
-    gradient = factor * ((z > 0) * beta) @ W.T
+    X = inputs(n, n_features, rng, correlation)
+    covariance = np.exp(-cdist(X[:, where], X[:, where]) / length)
+    root = cholesky(covariance + 1e-10 * np.eye(n), lower=True)
+    f = root @ rng.normal(size=n)
+    f = np.sqrt(snr) * (f - f.mean()) / f.std()
     psi = np.zeros(n_features)
-    psi[:n_true] = np.mean(gradient**2, axis=0)
-    f = factor * (f - f.mean())
+    psi[where] = np.inf
     return Simulated(X, f + rng.normal(size=n), f, psi)
 
 
-def pure_noise(n: int, n_features: int, random_seed: int) -> Simulated:
+def pure_noise(n: int, n_features: int, random_seed: int, *, correlation: float = 0.0) -> Simulated:
     """Draw an outcome that no input has anything to do with: N(0, 1), inputs U(0, 1)."""
     rng = np.random.default_rng(random_seed)
-    X = rng.uniform(size=(n, n_features))
-    return Simulated(X, rng.normal(size=n), np.zeros(n), np.zeros(n_features))
+    X = inputs(n, n_features, rng, correlation)
+    flat = Surface(lambda X: np.zeros(len(X)), np.zeros_like)
+    return Simulated(X, rng.normal(size=n), np.zeros(n), np.zeros(n_features), flat)
 
 
-DESIGNS: dict[str, Callable[[int, int, int], Simulated]] = {
-    "neural": neural,
-    "noise": pure_noise,
-}
-
-
-class Equation(NamedTuple):
-    """A formula of physics: its inputs with the ranges they are drawn from, and its value."""
-
-    ranges: dict[str, tuple[float, float]]
-    value: Callable[..., np.ndarray]
-
-
-#: From the Feynman Symbolic Regression Database (Udrescu and Tegmark, 2020).
-EQUATIONS: dict[str, Equation] = {
-    "I.15.3x": Equation(
-        {"x": (5, 10), "u": (1, 2), "c": (3, 20), "t": (1, 2)},
-        lambda x, u, c, t: (x - u * t) / np.sqrt(1 - u**2 / c**2),
-    ),
-    "I.41.16": Equation(
-        {"omega": (1, 5), "T": (1, 5), "h": (1, 5), "kb": (1, 5), "c": (1, 5)},
-        lambda omega, T, h, kb, c: (
-            h
-            / (2 * np.pi)
-            * omega**3
-            / (np.pi**2 * c**2 * np.expm1(h / (2 * np.pi) * omega / (kb * T)))
-        ),
-    ),
-    "II.27.18": Equation({"epsilon": (1, 5), "Ef": (1, 5)}, lambda epsilon, Ef: epsilon * Ef**2),
-    "I.18.4": Equation(
-        {"m1": (1, 5), "m2": (1, 5), "r1": (1, 5), "r2": (1, 5)},
-        lambda m1, m2, r1, r2: (m1 * r1 + m2 * r2) / (m1 + m2),
-    ),
-    "I.24.6": Equation(
-        {"m": (1, 3), "omega": (1, 3), "omega_0": (1, 3), "x": (1, 3)},
-        lambda m, omega, omega_0, x: 0.25 * m * (omega**2 + omega_0**2) * x**2,
-    ),
-    "I.29.16": Equation(
-        {"x1": (1, 5), "x2": (1, 5), "theta1": (1, 5), "theta2": (1, 5)},
-        lambda x1, x2, theta1, theta2: np.sqrt(
-            x1**2 + x2**2 - 2 * x1 * x2 * np.cos(theta1 - theta2)
-        ),
-    ),
-    "II.11.28": Equation(
-        {"n": (0, 1), "alpha": (0, 1)}, lambda n, alpha: 1 + n * alpha / (1 - n * alpha / 3)
-    ),
-    "III.15.12": Equation(
-        {"U": (1, 5), "k": (1, 5), "d": (1, 5)}, lambda U, k, d: 2 * U * (1 - np.cos(k * d))
-    ),
-}
-COPIES = 50
-
-
-def columns_of(equation: str) -> int:
-    """Count the columns of an equation's table: its inputs and their copies."""
-    return (COPIES + 1) * len(EQUATIONS[equation].ranges)
-
-
-def feynman(equation: str, n: int, snr: float, random_seed: int) -> Simulated:
-    """Draw an equation of physics hidden among copies of its inputs that do nothing.
-
-    Each input comes with 50 others that are drawn from its range, so there are 51 for each; the
-    inputs of the equation are the first columns.
+def population_importance(
+    data: Simulated, random_seed: int, *, size: int = 100_000, correlation: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the importance over the inputs' law, and its Monte Carlo standard error.
 
     Parameters
     ----------
-    equation : str
-        Such as ``"I.15.3x"``; see ``EQUATIONS``.
-    n : int
-        Rows.
-    snr : float
-        Variance of the signal, over the inputs' law, in units of the noise's.
+    data : Simulated
+        With a surface; without one the importance is that of the rows, infinite or 0.
     random_seed : int
-        Seed of everything.
+        Seed of the points.
+    size : int
+        Number of points.
+    correlation : float
+        That of the data's inputs.
 
     Returns
     -------
-    Simulated
-
-    References
-    ----------
-    Udrescu, S.-M. and Tegmark, M. (2020). AI Feynman: a physics-inspired method for symbolic
-    regression. Science Advances 6.
+    psi, error : array, shape (P,)
+        Mean squared slopes and the standard errors of these means.
     """
-    ranges, value = EQUATIONS[check_option("equation", equation, EQUATIONS)]
-    rng = np.random.default_rng(random_seed)
-    low, high = np.array(list(ranges.values()), dtype=float).T
-    X = np.hstack(
-        [rng.uniform(low, high, size=(n, low.size))]
-        + [rng.uniform(a, b, size=(n, COPIES)) for a, b in zip(low, high, strict=True)]
-    )
-    pool = rng.uniform(low, high, size=(100_000, low.size))
-    noise = np.std(value(*pool.T)) / np.sqrt(snr)
-    f = value(*X[:, : low.size].T)
-    psi = np.zeros(X.shape[1])
-    for p, step in enumerate(1e-5 * (high - low)):
-        up, down = X[:, : low.size].copy(), X[:, : low.size].copy()
-        up[:, p] += step
-        down[:, p] -= step
-        psi[p] = np.mean(((value(*up.T) - value(*down.T)) / (2 * step)) ** 2)
-    return Simulated(X, f + noise * rng.normal(size=n), f, psi)
+    if data.surface is None:
+        return data.psi, np.zeros_like(data.psi)
+    rng = np.random.default_rng([random_seed, 2])
+    total, squares = np.zeros_like(data.psi), np.zeros_like(data.psi)
+    # By blocks: 100,000 rows of 200 inputs take 160 MB.
+    for rows in np.diff(np.linspace(0, size, 1 + -(-size // 10_000)).astype(int)):
+        found = data.surface.gradient(inputs(rows, data.X.shape[1], rng, correlation)) ** 2
+        total += found.sum(axis=0)
+        squares += (found**2).sum(axis=0)
+    mean = total / size
+    return mean, np.sqrt(np.maximum(squares / size - mean**2, 0) / (size - 1))
+
+
+DESIGNS: dict[str, Callable[..., Simulated]] = {
+    "linear": lambda *args, **options: simulate("linear", *args, **options),
+    "neural": neural,
+    "complex": lambda *args, **options: simulate("complex", *args, **options),
+    "matern": matern,
+    "noise": pure_noise,
+}

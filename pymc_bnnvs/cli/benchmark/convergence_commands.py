@@ -103,7 +103,7 @@ def feynman(
         Exit code.
     """
     from pymc_bnnvs.errors import check_option
-    from pymc_bnnvs.experiments.designs import EQUATIONS, columns_of
+    from pymc_bnnvs.experiments.equations import EQUATIONS, columns_of
 
     _check_variants(variant)
     with input_errors():
@@ -156,7 +156,8 @@ def geometry(
     """
     from pymc_bnnvs.errors import check_option
     from pymc_bnnvs.experiments.convergence_check import VARIANTS, by_variant
-    from pymc_bnnvs.experiments.designs import DESIGNS, EQUATIONS, columns_of
+    from pymc_bnnvs.experiments.designs import DESIGNS
+    from pymc_bnnvs.experiments.equations import EQUATIONS, columns_of
 
     sizes = {name: (250, 25) for name in DESIGNS} | {
         f"{name}, SNR {snr}": (500, columns_of(name)) for name in EQUATIONS for snr in (1, 5)

@@ -1,0 +1,90 @@
+"""The table of methods: figures by hand, pairs, and the command."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("sklearn", reason="the rivals need the extra 'experiments'")
+
+from pymc_bnnvs.cli import main
+from pymc_bnnvs.experiments import table2
+from pymc_bnnvs.experiments.rivals import METHODS, Method, Selection
+
+
+def fake(columns):
+    """A method that selects these columns, whatever the data."""
+
+    def fit(X, y, rng):
+        selected = np.zeros(X.shape[1], bool)
+        selected[columns] = True
+        return {"rule": Selection(selected, selected.astype(float))}
+
+    return Method("Fake", fit)
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    monkeypatch.setitem(METHODS, "gated-network", fake([0, 1, 2, 3, 4]))
+    monkeypatch.setitem(METHODS, "lasso", fake([0, 1, 5]))
+    monkeypatch.setitem(METHODS, "forest", fake([]))
+    return ("gated-network", "lasso", "forest")
+
+
+def test_figures_by_hand(tmp_path, fakes):
+    rows = table2.run(tmp_path / "t.csv", cells=[(60, 8), (60, 10)], methods=fakes, repetitions=3)
+    assert len(rows) == 2 * 3 * 3
+    table = table2.summarise(rows).set_index(["n_features", "method"])
+    lasso = table.loc[(8, "lasso")]
+    assert lasso["repetitions"] == 3
+    assert lasso["precision"] == pytest.approx(2 / 3)
+    assert lasso["recall"] == pytest.approx(2 / 5)
+    assert lasso["f1"] == pytest.approx(2 * 2 / (3 + 5))
+    assert lasso["fdp"] == pytest.approx(1 / 3)
+    assert lasso["exact"] == 0
+    # Two of five above one of three: pairs won, and half of those tied.
+    assert lasso["auc"] == pytest.approx((2 * 2 + 0.5 * (2 * 1 + 3 * 2)) / 15)
+    assert table.loc[(8, "gated-network"), ["f1", "exact", "auc"]].tolist() == [1, 1, 1]
+    none = table.loc[(10, "forest")]
+    assert none[["f1", "recall", "fdp", "auc"]].tolist() == [0, 0, 0, 0.5]
+
+
+def test_differences_to_the_best_rival(tmp_path, fakes):
+    rows = table2.run(tmp_path / "t.csv", cells=[(60, 8)], methods=fakes, repetitions=3)
+    gap = table2.differences(rows, "gated-network", "rule").iloc[0]
+    assert gap["method"] == "lasso"
+    assert gap["difference"] == pytest.approx(1 - 0.5)
+    assert (gap["se"], gap["pairs"]) == (0, 3)
+    assert table2.differences(rows, "gated-network", "other").empty
+
+
+def test_all_methods_see_the_same_data(tmp_path, monkeypatch):
+    seen = {}
+
+    def look(name):
+        def fit(X, y, rng):
+            seen.setdefault(name, []).append((X.sum(), y.sum()))
+            return {"rule": Selection(np.zeros(X.shape[1], bool), np.zeros(X.shape[1]))}
+
+        return Method("Fake", fit)
+
+    for name in ("lasso", "forest"):
+        monkeypatch.setitem(METHODS, name, look(name))
+    table2.run(tmp_path / "t.csv", cells=[(30, 6)], methods=("lasso", "forest"), repetitions=2)
+    assert seen["lasso"] == seen["forest"]
+    assert len(set(seen["lasso"])) == 2
+
+
+def test_command(tmp_path, capsys, fakes):
+    given = "--n 60 --features 8 --jobs 1 --methods lasso --methods forest --repetitions 2"
+    code = main(["reproduce", "table2", *given.split(), "--results", str(tmp_path / "t.csv")])
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "F1, 8 inputs" in out
+    assert len(pd.read_csv(tmp_path / "t.csv")) == 4
+
+
+def test_unknown_method(tmp_path, capsys):
+    assert main(["reproduce", "table2", "--methods", "magic"]) == 2
+    assert "magic" in capsys.readouterr().err
