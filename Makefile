@@ -47,7 +47,7 @@ notebook: $(VENV)/.installed-test ## Run the notebooks; SAVE=1 keeps what they p
 	@$(PY) -m pytest --nbmake $(if $(SAVE),--overwrite) -n $(WORKERS) notebooks
 
 clean: ## Remove .venv and all that the demonstration and the tools left
-	rm -rf $(VENV) bnnvs-demo *-bnnvs build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) bnnvs-demo bnnvs-quick *-bnnvs build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp newer than both files means that nothing has changed since the install.

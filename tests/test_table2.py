@@ -88,3 +88,16 @@ def test_command(tmp_path, capsys, fakes):
 def test_unknown_method(tmp_path, capsys):
     assert main(["reproduce", "table2", "--methods", "magic"]) == 2
     assert "magic" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_everything_runs_quickly(tmp_path, capsys):
+    """All methods, networks and pictures, at sizes that tell nothing."""
+    assert main(["reproduce", "all", "--quick", "--results", str(tmp_path)]) == 0
+    rows = pd.read_csv(tmp_path / "table2.csv")
+    assert set(rows["method"]) == set(METHODS)
+    assert rows["f1"].between(0, 1).all()
+    for name in ("learning", "bvm"):
+        assert len(pd.read_csv(tmp_path / f"{name}.csv"))
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "powers of n" in capsys.readouterr().out

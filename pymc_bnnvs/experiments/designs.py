@@ -128,7 +128,7 @@ def simulate(
     where = columns(n_true, n_features, random_seed, random_positions)
     surface = SURFACES[design](rng, X[:, where], **options)
     f = surface.value(X[:, where])
-    surface = among(surface.scaled(np.sqrt(snr) / f.std(), f.mean()), where)
+    surface = among(surface.scaled(np.sqrt(snr) / f.std(), f.mean()), where, n_features)
     f = surface.value(X)
     psi = np.mean(surface.gradient(X) ** 2, axis=0)
     return Simulated(X, f + rng.normal(size=n), f, psi, surface)

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from pymc_bnnvs.report import replacing
 
-__all__ = ["fit_missing", "machine", "of_settings", "write"]
+__all__ = ["fit_missing", "machine", "of_settings", "write", "write_picture"]
 
 
 def fit_missing(
@@ -61,11 +62,12 @@ def fit_missing(
     return mine[mine["seed"].isin(list(seeds))].reset_index(drop=True)
 
 
-def machine() -> dict[str, str]:
-    """Machine and versions, as columns of a results file."""
+def machine(*others: str) -> dict[str, str]:
+    """Machine and versions, of PyMC and of other packages, as columns of a results file."""
+    packages = ("pymc", "nutpie", *others)
     return {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
-        "versions": f"pymc {version('pymc')}, nutpie {version('nutpie')}",
+        "versions": ", ".join(f"{name} {version(name)}" for name in packages),
     }
 
 
@@ -82,3 +84,10 @@ def write(rows: pd.DataFrame, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         rows.to_csv(temporary, index=False, float_format="%.8g")
+
+
+def write_picture(figure: Figure, path: Path) -> None:
+    """Write a PNG file, or leave the old one as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=150)

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from pymc_bnnvs.experiments.results import write_picture
 from pymc_bnnvs.experiments.speed_table import METHODS
-from pymc_bnnvs.report import replacing
 
 __all__ = ["draw", "save_picture"]
 
@@ -78,10 +78,7 @@ def save_picture(rows: pd.DataFrame, path: str | Path) -> None:
         From :func:`pymc_bnnvs.experiments.speed.run`.
     path : path
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        draw(rows).savefig(temporary, format="png", dpi=150)
+    write_picture(draw(rows), Path(path))
 
 
 def _times(axis: Axes, rows: pd.DataFrame, colour: str) -> None:

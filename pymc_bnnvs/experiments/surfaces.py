@@ -12,28 +12,48 @@ from pymc_bnnvs.errors import check_option
 __all__ = ["LAWS", "SURFACES", "Surface", "among", "paper_formula", "random_line", "random_network"]
 
 
+#: Weights and biases of a hidden layer; output weights and level.
+Layers = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, float]]
+
+
 class Surface(NamedTuple):
-    """A function of the inputs, (n, p) to (n,), and its gradient, (n, p) to (n, p)."""
+    """A function of the inputs, (n, p) to (n,), and its gradient, (n, p) to (n, p).
+
+    ``layers`` are the weights of one that is a ReLU network.
+    """
 
     value: Callable[[np.ndarray], np.ndarray]
     gradient: Callable[[np.ndarray], np.ndarray]
+    layers: Layers | None = None
 
     def scaled(self, factor: float, center: float) -> Surface:
         """``factor * (f - center)``."""
+        layers = self.layers
+        if layers is not None:
+            hidden, (beta, level) = layers
+            layers = (hidden, (factor * beta, factor * (level - center)))
         return Surface(
-            lambda X: factor * (self.value(X) - center), lambda X: factor * self.gradient(X)
+            lambda X: factor * (self.value(X) - center),
+            lambda X: factor * self.gradient(X),
+            layers,
         )
 
 
-def among(surface: Surface, columns: np.ndarray) -> Surface:
+def among(surface: Surface, columns: np.ndarray, n_features: int) -> Surface:
     """Make it a function of a wider table, of which it sees these columns."""
+    layers = surface.layers
+    if layers is not None:
+        (W, b), output = layers
+        wider = np.zeros((n_features, W.shape[1]))
+        wider[columns] = W
+        layers = ((wider, b), output)
 
     def gradient(X: np.ndarray) -> np.ndarray:
         wide = np.zeros_like(X)
         wide[:, columns] = surface.gradient(X[:, columns])
         return wide
 
-    return Surface(lambda X: surface.value(X[:, columns]), gradient)
+    return Surface(lambda X: surface.value(X[:, columns]), gradient, layers)
 
 
 #: Laws of weights, all of mean 0 and variance 1.
@@ -62,6 +82,7 @@ def random_network(
         surface = Surface(
             lambda X, W=W, b=b, beta=beta: np.maximum(X @ W + b, 0) @ beta,
             lambda X, W=W, b=b, beta=beta: ((X @ W + b > 0) * beta) @ W.T,
+            ((W, b), (beta, 0.0)),
         )
         # A network whose units are all dead, or all but constant, has nothing to find.
         if surface.value(X).std() > 1e-3:

@@ -77,7 +77,8 @@ def fit(task: dict) -> pd.DataFrame:
 
     Columns: those of the task, ``rule``, ``selected`` (columns, separated by blanks), ``true``
     and ``false`` selections, ``n_true``, ``precision`` (1 if nothing is selected), ``recall``,
-    ``f1``, ``exact``, ``auc`` (chance that a true input scores above a null one) and ``seconds``.
+    ``f1``, ``exact``, ``auc`` (chance that a true input scores above a null one), ``r_hat`` and
+    ``seconds``.
     """
     data = simulate(task["design"], task["n"], task["n_features"], task["seed"])
     started = time.perf_counter()
@@ -85,7 +86,7 @@ def fit(task: dict) -> pd.DataFrame:
     seconds = time.perf_counter() - started
     n_true = int(data.truth.sum())
     rows = []
-    for rule, (selected, score) in found.items():
+    for rule, (selected, score, r_hat) in found.items():
         true, false = int(selected[data.truth].sum()), int(selected[~data.truth].sum())
         rows.append(
             {
@@ -100,8 +101,9 @@ def fit(task: dict) -> pd.DataFrame:
                 "f1": f1(selected, data.truth),
                 "exact": bool((selected == data.truth).all()),
                 "auc": auc(score, data.truth),
+                "r_hat": r_hat,
                 "seconds": seconds,
-                **machine(),
+                **machine("scikit-learn", "hidimstat", "pymc-bart"),
             }
         )
     return pd.DataFrame(rows)

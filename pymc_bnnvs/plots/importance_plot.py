@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pymc as pm
@@ -11,36 +11,18 @@ import xarray as xr
 from arviz_base import extract, rcParams
 from arviz_base.labels import BaseLabeller, Labeller
 from arviz_plots import PlotCollection, plot_forest
-from arviz_plots.visuals import (
-    annotate_xy,
-    labelled_title,
-    labelled_x,
-    remove_axis,
-    set_xlim,
-    vline,
-)
 
 from pymc_bnnvs.errors import check_option
+from pymc_bnnvs.plots.annotations import STYLE, annotate, options_of, title_of, xlabel_of
+from pymc_bnnvs.plots.rows import Labels, choose_rows, grid_options, widths_in_dots
 from pymc_bnnvs.selection import select
 
 __all__ = ["plot_importance"]
 
-MAX_ROWS = 30
 POINTS = {"mean": "psi", "median": "median"}
 SCALES = ("sd", "raw")
 FOREST_VISUALS = ("trunk", "twig", "point_estimate", "labels")
 OWN_VISUALS = ("ref_line", "inclusion", "title", "xlabel")
-IN, OUT = "C0", "B2"
-# Text that fits the widths below, points large enough to see which are filled, the line below them.
-STYLE: dict[str, dict[str, dict[str, Any]]] = {
-    "matplotlib": {"text": {"size": 10}, "title": {"size": 11, "fontweight": "normal"}},
-    "bokeh": {"text": {"size": 13}, "point": {"size": 8}, "line": {"level": "underlay"}},
-    "plotly": {"text": {"size": 12}, "line": {"layer": "between"}},
-    "none": {},
-}
-
-ROW_INCHES, FRAME_INCHES = 0.25, 1.8
-FOREST_INCHES, INCLUSION_INCHES, LETTER_INCHES = 5.0, 0.9, 0.085
 
 
 def plot_importance(
@@ -207,15 +189,15 @@ def plot_importance(
     )
     dim = str(summary["psi"].dims[0])
     point = _point(summary, point_estimate)
-    rows = _rows(summary, coords, top_k=top_k, sort=sort)
+    rows = choose_rows(summary, coords, top_k=top_k, sort=sort)
     shown = rows.summary
-    forest = _Labels(labeller or BaseLabeller(), dim, shown[dim].values[~shown["converged"].values])
+    forest = Labels(labeller or BaseLabeller(), dim, shown[dim].values[~shown["converged"].values])
 
     backend = backend or getattr(plot_collection, "backend", None) or rcParams["plot.backend"]
     check_option("backend", backend, STYLE)
     columns = ["labels", "forest", *(["inclusion"] if "inclusion" in shown else [])]
     if plot_collection is None:
-        pc_kwargs = _grid(pc_kwargs, shown, forest, columns, backend)
+        pc_kwargs = grid_options(pc_kwargs, shown, forest, columns, backend)
     else:
         columns = list(plot_collection.viz["plot"]["column"].values)
 
@@ -243,51 +225,30 @@ def plot_importance(
         backend=backend,
         labeller=forest,
         aes_by_visuals=aes_by_visuals,
-        visuals=defaults | {key: _options(visuals, key, defaults) for key in FOREST_VISUALS},
+        visuals=defaults | {key: options_of(visuals, key, defaults) for key in FOREST_VISUALS},
         stats={"point_estimate": center, "trunk": interval, "twig": simultaneous},
         **pc_kwargs,
     )
     if plot_collection is None and backend == "bokeh":
         # ArviZ's bokeh grid (1.3) gives each column the width of the one before.
-        for heading, width in zip(columns, _widths(pc_kwargs["figure_kwargs"]), strict=True):
+        for heading, width in zip(columns, widths_in_dots(pc_kwargs["figure_kwargs"]), strict=True):
             pc.get_target(var_name, {"column": heading}).width = width
     if plot_collection is None and backend == "matplotlib":
         # Room for six digits a tick.
         pc.get_target(var_name, {"column": "forest"}).locator_params(axis="x", nbins=6)
     drawn = [ds[var_name].values.ravel() for ds in (center, interval, simultaneous)]
     ends = np.concatenate([[0.0], *drawn])
-    _annotate(
+    annotate(
         pc,
         columns,
         shown,
         var_name,
         visuals,
         limits=(ends.min(), ends.max()),
-        title=_title(rows),
-        xlabel=_xlabel(shown, scale),
+        title=title_of(rows),
+        xlabel=xlabel_of(shown, scale),
     )
     return pc
-
-
-class _Rows(NamedTuple):
-    """The rows to show, the top one first, and what is said of them."""
-
-    summary: xr.Dataset
-    n_all: int
-    n_selected: int
-    n_selected_left_out: int
-
-
-class _Labels(BaseLabeller):
-    """A labeller's names, with an asterisk where the draws have not converged."""
-
-    def __init__(self, labeller: Any, dim: str, marked: np.ndarray) -> None:
-        self.labeller, self.dim, self.marked = labeller, dim, set(marked.tolist())
-
-    def sel_to_str(self, sel: Mapping[Any, Any], isel: Mapping[Any, Any]) -> str:
-        """Format a selection, an input's name, as a string."""
-        text = self.labeller.sel_to_str(sel, isel)
-        return f"{text} *" if sel.get(self.dim) in self.marked else text
 
 
 def _one_variable(
@@ -337,160 +298,3 @@ def _has_inputs(dt: xr.DataTree, var_name: str, group: str) -> bool:
         return False
     dim = dt[group][var_name].dims[-1]
     return any(data.dims[1:] == (dim,) for data in dt["constant_data"].dataset.data_vars.values())
-
-
-def _rows(
-    summary: xr.Dataset, coords: Mapping[str, Any] | None, *, top_k: int | None, sort: bool
-) -> _Rows:
-    """Choose the rows and put them in order."""
-    dim = str(summary["psi"].dims[0])
-    n_all, n_selected = summary.sizes[dim], int(summary["selected"].sum())
-    for name, labels in (coords or {}).items():
-        check_option("coords key", name, (dim,))
-        for label in np.atleast_1d(labels).tolist():
-            check_option(f"coords[{dim!r}]", label, summary[dim].values.tolist())
-        summary = summary.sel({dim: np.atleast_1d(labels)})
-    psi = summary["psi"].values
-    share = summary["share"].values if "share" in summary else psi
-    order = np.lexsort((-psi, -share))[: MAX_ROWS if top_k is None else int(top_k)]
-    shown = summary.isel({dim: order if sort else np.sort(order)})
-    left_out = n_selected - int(shown["selected"].sum())
-    return _Rows(shown, n_all, n_selected, left_out)
-
-
-def _grid(
-    pc_kwargs: dict[str, Any], shown: xr.Dataset, labels: _Labels, columns: list[str], backend: str
-) -> dict[str, Any]:
-    """Add the size of the figure and the aesthetics of the decision to the user's choices."""
-    dim = labels.dim
-    names = [labels.sel_to_str({dim: name}, {dim: i}) for i, name in enumerate(shown[dim].values)]
-    widths = {
-        "labels": LETTER_INCHES * max(map(len, names)) + 0.3,
-        "forest": FOREST_INCHES,
-        "inclusion": INCLUSION_INCHES,
-    }
-    width_ratios = [widths[column] for column in columns]
-    size = (sum(width_ratios), FRAME_INCHES + ROW_INCHES * len(names))
-    figure_kwargs: dict[str, Any] = {"width_ratios": width_ratios}
-    if backend == "matplotlib":
-        figure_kwargs |= {"figsize": size, "figsize_units": "inches", "layout": "constrained"}
-    else:
-        dots = tuple(100 * inches for inches in size)
-        figure_kwargs |= {"figsize": dots, "figsize_units": "dots"}
-    selected = shown["selected"].values
-    color = [IN if inside else OUT for inside in selected]
-    facecolor = [IN if inside else "B0" for inside in selected]
-    merged = {"color": color, "facecolor": facecolor} | pc_kwargs
-    merged["aes"] = {"color": [dim], "facecolor": [dim]} | dict(pc_kwargs.get("aes", {}))
-    merged["figure_kwargs"] = figure_kwargs | dict(pc_kwargs.get("figure_kwargs", {}))
-    return merged
-
-
-def _widths(figure_kwargs: Mapping[str, Any]) -> list[int]:
-    """Widths of the columns in dots."""
-    ratios = np.array(figure_kwargs["width_ratios"], dtype=float)
-    dots = 1 if figure_kwargs["figsize_units"] == "dots" else 100
-    widths = dots * figure_kwargs["figsize"][0] * ratios / ratios.sum()
-    return [int(width) for width in np.round(widths)]
-
-
-def _options(
-    visuals: Mapping[str, Any], key: str, defaults: Mapping[str, Any] | None = None
-) -> Any:
-    """Keyword arguments of a visual; False to leave it out."""
-    options = visuals.get(key, {})
-    if options is False:
-        return False
-    return dict((defaults or {}).get(key, {})) | ({} if options is True else dict(options))
-
-
-def _annotate(
-    pc: PlotCollection,
-    columns: Sequence[str],
-    shown: xr.Dataset,
-    var_name: str,
-    visuals: Mapping[str, Any],
-    *,
-    limits: tuple[float, float],
-    title: str,
-    xlabel: str,
-) -> None:
-    """Add the line at 0, the column of inclusion probabilities and the words."""
-    one = xr.Dataset({var_name: 0.0})
-
-    def add(visual: Any, key: str, column: str, **kwargs: Any) -> None:
-        options = _options(visuals, key)
-        if options is not False:
-            kwargs = {"data": one, "ignore_aes": "all", **kwargs, **options}
-            pc.map(visual, key, coords={"column": column}, **kwargs)
-
-    def spread(column: str, low: float, high: float, *, bare: bool) -> None:
-        at = {"data": one, "coords": {"column": column}, "ignore_aes": "all"}
-        pc.map(set_xlim, limits=(low, high), store_artist=False, **at)
-        if bare:
-            pc.map(remove_axis, axis="both", store_artist=False, **at)
-
-    margin = 0.05 * (limits[1] - limits[0]) or 1.0
-    spread("forest", limits[0] - margin, limits[1] + margin, bare=False)
-    spread("labels", -1.0, 0.02, bare=True)
-    style = STYLE[pc.backend]
-    text_style, title_style = style.get("text", {}), style.get("title", {})
-    add(vline, "ref_line", "forest", color="B3", linestyle="C1", **style.get("line", {}))
-    add(labelled_title, "title", "forest", text=title, **title_style)
-    add(labelled_x, "xlabel", "forest", text=xlabel, **text_style)
-    if "inclusion" in shown and "inclusion" in columns:
-        add(
-            annotate_xy,
-            "inclusion",
-            "inclusion",
-            data=shown[["inclusion"]].rename(inclusion=var_name),
-            ignore_aes=pc.aes_set - {"y", "overlay"},
-            x=0.0,
-            text="{:.2f}".format,
-            color="B1",
-            **text_style,
-        )
-        if _options(visuals, "inclusion") is not False:
-            add(labelled_title, "inclusion_title", "inclusion", text="P(\u03c8 > 0)", **title_style)
-        spread("inclusion", -1.0, 1.0, bare=True)
-
-
-def _title(rows: _Rows) -> str:
-    """Say the decision, what is left out, and what the marks mean."""
-    shown, about = rows.summary, rows.summary.attrs
-    dim = str(shown["psi"].dims[0])
-    noun = "groups" if dim == "group" else "inputs"
-    level = {
-        "interval": f", alpha = {about['alpha']:g}",
-        "fdr": f", q = {about.get('q', 0):g}",
-    }.get(about["rule"], "")
-    lines = [f"{rows.n_selected} of {rows.n_all} {noun} selected (rule {about['rule']}{level})"]
-    if shown.sizes[dim] < rows.n_all:
-        missing = f"; {rows.n_selected_left_out} selected left out"
-        lines.append(
-            f"{shown.sizes[dim]} of {rows.n_all} {noun} shown"
-            + (missing if rows.n_selected_left_out else "")
-        )
-    not_converged = "" if shown["converged"].all() else "   * not converged"
-    lines.append(f"\u25cf selected   \u25cb not selected{not_converged}")
-    lines.append(
-        f"\u2501 {100 * about['ci_prob']:.3g}% interval   "
-        f"\u2500 {100 * (1 - about['alpha']):.3g}% band for all at once"
-    )
-    return "\n".join(lines)
-
-
-def _xlabel(shown: xr.Dataset, scale: str) -> str:
-    """Say exactly what is plotted, and in which unit."""
-    about = shown.attrs
-    centred = "" if about["centering"] == "none" else "centred "
-    summed = ", summed over a group's columns" if shown["psi"].dims[0] == "group" else ""
-    if scale == "sd":
-        return (
-            f"{centred}\u03c8 \u00b7 Var(x){summed}, (unit of f)\u00b2\n"
-            f"mean squared slope of f per SD of the input"
-        )
-    return (
-        f"{centred}\u03c8{summed}, (unit of f / unit of x)\u00b2\n"
-        f"mean squared slope of f: units differ between inputs"
-    )

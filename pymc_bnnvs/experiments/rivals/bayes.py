@@ -6,28 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pymc as pm
 import xarray as xr
 
 from pymc_bnnvs.diagnostics import ConvergenceWarning
+from pymc_bnnvs.experiments.networks import sample_network, worst
 from pymc_bnnvs.experiments.rivals.selection import Selection
-from pymc_bnnvs.model import build_model
 from pymc_bnnvs.selection import select
 
 __all__ = ["gated_network", "paper_network", "spike_and_slab_network"]
-
-
-def draws_of(model: pm.Model, rng: np.random.Generator, draws: int, **options: Any) -> xr.DataTree:
-    """Sample in silence, on one core: a grid has other fits for the others."""
-    with model:
-        return pm.sample(
-            draws,
-            cores=1,
-            random_seed=int(rng.integers(2**31)),
-            progressbar=False,
-            quiet=True,
-            **options,
-        )
 
 
 def summary_of(idata: xr.DataTree, **options: Any) -> xr.Dataset:
@@ -41,12 +27,12 @@ def decided(idata: xr.DataTree, **options: Any) -> Selection:
     """Decision of a rule, scored by the inclusion probability, or else by psi."""
     summary = summary_of(idata, **options)
     score = summary["inclusion"] if "inclusion" in summary else summary["psi"]
-    return Selection(summary["selected"].values, score.values)
+    return Selection(summary["selected"].values, score.values, worst(idata)["r_hat"])
 
 
 def gated_network(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> dict[str, Selection]:
     """Fit our default: gated prior, all learned, the simultaneous interval at 95 %."""
-    idata = draws_of(build_model(X, y), rng, 1000, chains=4)
+    idata = sample_network("default", X, y, rng)
     return {
         "interval": decided(idata),
         "median": decided(idata, rule="median"),
@@ -60,13 +46,12 @@ def paper_network(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> dic
     With the paper's centring: an interval for each input alone, as in the author's public code, and
     the paper's multivariate normal band. With ours: a simultaneous band.
     """
-    model = build_model(X, y, prior="gaussian", hidden=(50,), standardize=False, noise=1.0)
-    idata = draws_of(model, rng, 500, tune=500, chains=2)
+    idata = sample_network("paper", X, y, rng)
     marginal = summary_of(idata, centering="trace", band="mvn", ci_prob=0.95, ci_kind="eti")
-    psi = marginal["psi"].values
+    psi, r_hat = marginal["psi"].values, worst(idata)["r_hat"]
     return {
-        "trace, marginal": Selection(marginal["ci_lower"].values > 0, psi),
-        "trace, mvn band": Selection(marginal["selected"].values, psi),
+        "trace, marginal": Selection(marginal["ci_lower"].values > 0, psi, r_hat),
+        "trace, mvn band": Selection(marginal["selected"].values, psi, r_hat),
         "ours, band": decided(idata),
     }
 
@@ -81,5 +66,5 @@ def spike_and_slab_network(
     Liang, F., Li, Q. and Zhou, L. (2018). Bayesian neural networks for selection of drug
     sensitive genes. JASA 113.
     """
-    model = build_model(X, y, prior="spike_slab", hidden=(5,))
-    return {"median": decided(draws_of(model, rng, 1000, chains=4), rule="median")}
+    idata = sample_network("spike and slab", X, y, rng)
+    return {"median": decided(idata, rule="median")}

@@ -10,10 +10,14 @@ __all__ = ["Selection", "standardise"]
 
 
 class Selection(NamedTuple):
-    """``selected`` bool (P,), and ``score`` (P,), larger for what matters more."""
+    """``selected`` bool (P,), and ``score`` (P,), larger for what matters more.
+
+    ``r_hat`` is the largest of any psi that is in often enough, where there are draws.
+    """
 
     selected: np.ndarray
     score: np.ndarray
+    r_hat: float = np.nan
 
 
 def standardise(X: np.ndarray) -> np.ndarray:

@@ -1,0 +1,165 @@
+"""How fast f and psi are learned, and how wide and normal the posterior of psi is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
+from pymc_bnnvs.cli.progress import grid_progress
+from pymc_bnnvs.cli.terminal import echo, input_errors
+
+__all__ = ["bvm", "learning"]
+
+Seed = Annotated[int, Parameter()]
+
+
+def learning(
+    *,
+    n: tuple[Positive, ...] = (100, 200, 500, 1000, 2000),
+    features: tuple[Positive, ...] = (25, 50, 100, 200),
+    designs: tuple[str, ...] = (),
+    networks: tuple[str, ...] = ("paper, 2 layers", "default"),
+    repetitions: Positive = 20,
+    first_seed: Seed = 7000,
+    jobs: Positive | None = None,
+    scheduler: str | None = None,
+    results: Path = RESULTS / "learning.csv",
+    picture: Path = Path("docs/learning.png"),
+) -> int:
+    """Measure the errors of f and of psi against the number of rows.
+
+    Every fit is saved as it ends; a second start does only what is missing.
+
+    Parameters
+    ----------
+    n : tuple of int
+        Rows of a data set; give it several times for several sizes.
+    features : tuple of int
+        Inputs of a data set, five of which matter.
+    designs : tuple of str
+        linear, neural, complex; all of them if not given.
+    networks : tuple of str
+        "paper, 2 layers", "paper", "default".
+    repetitions : int
+        Data sets of each size and design; all networks see the same ones.
+    first_seed : int
+        Seed of the first data set.
+    jobs : int
+        Fits at the same time. Default: as many as there are processors.
+    scheduler : str
+        Address of a dask scheduler: its workers fit, instead of this machine.
+    results : Path
+        csv file with one row a fit.
+    picture : Path
+        PNG file.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    from pymc_bnnvs.errors import check_option
+    from pymc_bnnvs.experiments.learning import DESIGNS, rates, run, summarise
+    from pymc_bnnvs.experiments.networks import NETWORKS
+    from pymc_bnnvs.experiments.paper_pictures import draw_learning
+    from pymc_bnnvs.experiments.results import write_picture
+    from pymc_bnnvs.processors import available_cores
+
+    with input_errors():
+        for name in designs:
+            check_option("design", name, DESIGNS)
+        for name in networks:
+            check_option("network", name, NETWORKS)
+    with grid_progress() as progress:
+        rows = run(
+            results,
+            designs=designs or DESIGNS,
+            networks=networks,
+            sizes=[(rows, inputs) for inputs in features for rows in n],
+            repetitions=repetitions,
+            first_seed=first_seed,
+            jobs=jobs or available_cores(),
+            scheduler=scheduler,
+            progress=progress,
+        )
+    table = summarise(rows)
+    echo(table.round(4).to_string(index=False))
+    powers = rates(rows)
+    if len(powers):
+        echo(f"\npowers of n\n{powers.round(3).to_string(index=False)}")
+    write_picture(draw_learning(table), picture)
+    echo(f"\n{picture}")
+    return 0
+
+
+def bvm(
+    *,
+    n: tuple[Positive, ...] = (100, 300, 1000, 3000, 10000),
+    features: tuple[Positive, ...] = (25, 100),
+    networks: tuple[str, ...] = ("paper", "default"),
+    repetitions: Positive = 20,
+    first_seed: Seed = 8000,
+    jobs: Positive | None = None,
+    scheduler: str | None = None,
+    results: Path = RESULTS / "bvm.csv",
+    picture: Path = Path("docs/bvm.png"),
+) -> int:
+    """Compare the posterior of psi with its normal limit, and its intervals with the truth.
+
+    Every fit is saved as it ends; a second start does only what is missing.
+
+    Parameters
+    ----------
+    n : tuple of int
+        Rows of a data set; give it several times for several sizes.
+    features : tuple of int
+        Inputs of a data set, five of which matter.
+    networks : tuple of str
+        "paper", "paper, 2 layers", "default".
+    repetitions : int
+        Data sets of each size; all networks see the same ones.
+    first_seed : int
+        Seed of the first data set.
+    jobs : int
+        Fits at the same time. Default: as many as there are processors.
+    scheduler : str
+        Address of a dask scheduler: its workers fit, instead of this machine.
+    results : Path
+        csv file with one row an input, fit and centring.
+    picture : Path
+        PNG file.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    from pymc_bnnvs.errors import check_option
+    from pymc_bnnvs.experiments.bvm import run, summarise
+    from pymc_bnnvs.experiments.networks import NETWORKS
+    from pymc_bnnvs.experiments.paper_pictures import draw_uncertainty
+    from pymc_bnnvs.experiments.results import write_picture
+    from pymc_bnnvs.processors import available_cores
+
+    with input_errors():
+        for name in networks:
+            check_option("network", name, NETWORKS)
+    with grid_progress() as progress:
+        rows = run(
+            results,
+            networks=networks,
+            sizes=[(rows, inputs) for inputs in features for rows in n],
+            repetitions=repetitions,
+            first_seed=first_seed,
+            jobs=jobs or available_cores(),
+            scheduler=scheduler,
+            progress=progress,
+        )
+    table = summarise(rows)
+    echo(table.round(4).to_string(index=False))
+    write_picture(draw_uncertainty(table, int(rows["draws"].median())), picture)
+    echo(f"\n{picture}")
+    return 0

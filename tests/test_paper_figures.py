@@ -1,0 +1,128 @@
+"""The paper's figures: errors, limits and coverage by hand, and the pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pymc_bnnvs.experiments import bvm, learning, networks
+from pymc_bnnvs.experiments.designs import simulate
+from pymc_bnnvs.experiments.networks import Recipe, function_at, sample_network
+from pymc_bnnvs.experiments.paper_pictures import draw_learning, draw_uncertainty
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Networks that take a second."""
+    few = {"draws": 60, "tune": 60, "chains": 2}
+    monkeypatch.setitem(networks.NETWORKS, "default", Recipe({"hidden": (3,)}, few))
+    paper = Recipe({**networks.PAPER, "hidden": (3,)}, few)
+    monkeypatch.setitem(networks.NETWORKS, "paper", paper)
+
+
+def test_standardised_error():
+    truth = np.array([1.0, 3.0])
+    assert learning.standardised_error(truth, truth) == 0
+    # The mean alone has an R squared of 0.
+    assert learning.standardised_error(np.full(2, 2.0), truth) == 1
+
+
+def test_rates_of_errors_that_fall_by_a_power():
+    rows = pd.DataFrame(
+        [
+            dict(design="neural", network="default", n_features=25, n=n, seed=seed)
+            | dict(mse_f=3.0 / n, mse_psi=(1 + seed) / n**1.5)
+            for n in (100, 200, 400)
+            for seed in range(3)
+        ]
+    )
+    powers = learning.rates(rows).iloc[0]
+    assert powers["rate_f"] == pytest.approx(-1.0)
+    assert powers["rate_psi"] == pytest.approx(-1.5)
+    assert powers["difference_se"] == pytest.approx(0.0, abs=1e-9)
+    assert learning.rates(rows[rows["n"] == 100]).empty
+
+
+def test_limit_of_a_network_that_knows_its_inputs():
+    """More to learn, more spread; nothing is known of the spread where all is 0."""
+    data = simulate("neural", 400, 8, 3)
+    sigma = bvm.limits(data)
+    assert (sigma["sigma_oracle"][:5] > 0).all()
+    assert (sigma["sigma_oracle"][5:] == 0).all()
+    assert (sigma["sigma_bvm"][:5] >= sigma["sigma_oracle"][:5] * (1 - 1e-9)).all()
+    np.testing.assert_allclose(sigma["sigma_bvm"][5:], 0.0, atol=1e-8)
+    assert np.isnan(bvm.limits(simulate("neural", 60, 8, 3))["sigma_bvm"]).all()
+
+
+def test_layers_are_the_surface():
+    for positions in (False, True):
+        data = simulate("neural", 50, 9, 4, random_positions=positions)
+        (W, b), (beta, level) = data.surface.layers
+        np.testing.assert_allclose(np.maximum(data.X @ W + b, 0) @ beta + level, data.f)
+
+
+def fake_bvm_rows():
+    return pd.DataFrame(
+        [
+            dict(network="paper", centering="trace", n=n, n_features=3, seed=seed, draws=100)
+            | dict(truth=float(p > 0) * p, sigma_bvm=float(p), sigma_oracle=float(p), sd=p + 0.5)
+            | dict(cvm=0.01, covered=p != 2, in_band=True)
+            for n in (100, 1000)
+            for seed in range(3)
+            for p in range(3)
+        ]
+    )
+
+
+def test_spread_and_coverage_by_hand():
+    table = bvm.summarise(fake_bvm_rows()).set_index(["n", "inputs"])
+    true = table.loc[(100, "true")]
+    assert true["repetitions"] == 3
+    assert true["mse_sd"] == pytest.approx(0.25 / np.var([1.0, 2.0]))
+    assert true["covered"] == 0.5
+    assert table.loc[(100, "null"), "covered"] == 1
+    assert np.isnan(table.loc[(100, "null"), "mse_sd"])
+
+
+def test_pictures():
+    figure = draw_uncertainty(bvm.summarise(fake_bvm_rows()), n_draws=100)
+    assert [axis.get_xscale() for axis in figure.axes] == ["log"] * 4
+    rows = pd.DataFrame(
+        [
+            dict(design=design, network="default", n=n, n_features=25, seed=seed, r_hat=1.0)
+            | dict(seconds=1.0, mse_f=1 / n, mse_psi=2 / n, mse_psi_law=3 / n)
+            for design in ("linear", "neural")
+            for n in (100, 200)
+            for seed in range(2)
+        ]
+    )
+    figure = draw_learning(learning.summarise(rows))
+    assert len(figure.axes) == 4
+    assert figure.axes[0].get_title() == "linear"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["default", "paper"])
+def test_function_at_new_rows(tiny, network):
+    data = simulate("linear", 40, 6, 1)
+    idata = sample_network(network, data.X, data.y, np.random.default_rng(1))
+    at_the_rows = idata["posterior"]["f"].mean(("chain", "draw")).values
+    np.testing.assert_allclose(function_at(idata, data.X), at_the_rows, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_fits(tiny, tmp_path):
+    sizes = [(60, 6)]
+    rows = learning.run(
+        tmp_path / "l.csv", designs=("linear",), networks=("default",), sizes=sizes, repetitions=1
+    )
+    assert len(rows) == 1
+    assert (rows[["mse_f", "mse_psi", "mse_psi_law"]] > 0).all(axis=None)
+    rows = bvm.run(tmp_path / "b.csv", sizes=sizes, repetitions=1)
+    assert sorted(rows.groupby(["network", "centering"]).size().items()) == [
+        (("default", "none"), 6),
+        (("paper", "posterior"), 6),
+        (("paper", "trace"), 6),
+    ]
+    assert set(rows["covered"].unique()) <= {True, False}
