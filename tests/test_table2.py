@@ -55,7 +55,7 @@ def test_differences_to_the_best_rival(tmp_path, fakes):
     gap = table2.differences(rows, "gated-network", "rule").iloc[0]
     assert gap["method"] == "lasso"
     assert gap["difference"] == pytest.approx(1 - 0.5)
-    assert (gap["se"], gap["pairs"]) == (0, 3)
+    assert (gap["difference_se"], gap["pairs"]) == (0, 3)
     assert table2.differences(rows, "gated-network", "other").empty
 
 

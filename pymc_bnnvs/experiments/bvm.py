@@ -72,10 +72,11 @@ def fit(task: dict) -> pd.DataFrame:
     """Fit one network to one data set; one row an input and centring.
 
     Columns: those of the task; ``centering``, ours for the prior and the paper's; ``feature``;
-    ``truth``, psi at the data's rows; ``sigma_bvm`` and ``sigma_oracle``, see :func:`limits`;
-    ``sd`` of the centred draws; ``cvm``, their distance from the normal (NaN for draws that are
-    all the same); whether the pointwise interval, ``covered``, and the band, ``in_band``, both at
-    95 %, hold the truth; ``r_hat``, ``ess_bulk`` (the worst of the fit), ``seconds``.
+    ``truth``, psi at the data's rows; ``sigma_bvm``, ``sigma_oracle`` and ``sigma_whole``, see
+    :func:`limits`; ``sd`` of the centred draws; ``cvm``, their distance from the normal (NaN for
+    draws that are all the same); whether the pointwise interval, ``covered``, and the band,
+    ``in_band``, both at 95 %, hold the truth; ``r_hat``, ``ess_bulk`` (the worst of the fit),
+    ``seconds``.
     """
     data = simulate("neural", task["n"], task["n_features"], task["seed"])
     started = time.perf_counter()
@@ -118,22 +119,25 @@ def fit(task: dict) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def limits(data: Simulated) -> dict[str, np.ndarray]:
+def limits(data: Simulated) -> dict[str, np.ndarray | bool]:
     """Compute the standard deviations of the limit at the true network, (P,), with its kinks.
 
     ``sigma_bvm`` is that of a network which has to learn the weights of all inputs, NaN with
-    fewer than two rows for each; ``sigma_oracle`` that of one which knows the inputs.
+    fewer than two rows for each; ``sigma_oracle`` that of one which knows the inputs. They are too
+    small by a little where these data can't tell some of the true weights apart (two units that are
+    on at all rows, say): ``sigma_whole`` is False then.
     """
     assert data.surface is not None and data.surface.layers is not None
     (W, b), output = data.surface.layers
     n, n_features = data.X.shape
-    full = np.full(n_features, np.nan)
-    if n >= 2 * W.size:
-        full = network_sigma_bvm(data.X, [(W, b), output], derivative="weak")
-    oracle = np.zeros(n_features)
+    full, oracle = np.full(n_features, np.nan), np.zeros(n_features)
     own = [(W[data.truth], b), output]
-    oracle[data.truth] = network_sigma_bvm(data.X[:, data.truth], own, derivative="weak")
-    return {"sigma_bvm": full, "sigma_oracle": oracle}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if n >= 2 * W.size:
+            full = network_sigma_bvm(data.X, [(W, b), output], derivative="weak")
+        oracle[data.truth] = network_sigma_bvm(data.X[:, data.truth], own, derivative="weak")
+    return {"sigma_bvm": full, "sigma_oracle": oracle, "sigma_whole": not told}
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pymc_bnnvs.bernstein_von_mises import cramer_von_mises_null
+from pymc_bnnvs.experiments.pictures import plain_scales
 
 __all__ = ["draw_learning", "draw_uncertainty"]
 
@@ -45,7 +46,7 @@ def draw_learning(table: pd.DataFrame) -> Figure:
                         & (table["n_features"] == width)
                     ].sort_values("n")
                     _line(axis, own, name, colour, line, f"{width} inputs, {network}")
-            axis.set(xscale="log", yscale="log")
+            plain_scales(axis, table["n"])
             if column == 0:
                 axis.set_ylabel(f"squared error of {label}\nin units of its variance")
         axes[0, column].set_title(design)
@@ -87,8 +88,11 @@ def draw_uncertainty(table: pd.DataFrame, n_draws: int, random_seed: int = 1) ->
     values, _ = cramer_von_mises_null(n_draws, random_seed=random_seed)
     for low, high in ((0, 5), (1, 4), (2, 3)):
         axes[0, 1].axhspan(values[low], values[high], color="0.5", alpha=0.2, lw=0)
-    axes[0, 0].set(xscale="log", yscale="log", title="spread: error of sd(psi), true inputs")
-    axes[0, 1].set(yscale="log", title="shape: distance from a normal, true inputs")
+    for axis in axes.flat:
+        plain_scales(axis, table["n"], log_y=axis in axes[0])
+    axes[0, 0].set(title="spread: error of sd(psi), true inputs")
+    axes[0, 0].set_ylabel("in units of the limit's variance")
+    axes[0, 1].set(title="shape: distance from a normal, true inputs")
     axes[1, 0].set(ylim=(0, 1.02), title="pointwise 95 % intervals, true inputs", xlabel="rows")
     axes[1, 1].set(ylim=(0, 1.02), title="95 % band, null inputs", xlabel="rows")
     for axis in axes[1]:

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from pymc_bnnvs.report import replacing
 
-__all__ = ["fit_missing", "machine", "of_settings", "write", "write_picture"]
+__all__ = ["fit_missing", "machine", "of_settings", "write"]
 
 
 def fit_missing(
@@ -84,10 +83,3 @@ def write(rows: pd.DataFrame, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         rows.to_csv(temporary, index=False, float_format="%.8g")
-
-
-def write_picture(figure: Figure, path: Path) -> None:
-    """Write a PNG file, or leave the old one as it is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=150)

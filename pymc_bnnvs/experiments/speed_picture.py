@@ -9,9 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from pymc_bnnvs.experiments.results import write_picture
+from pymc_bnnvs.experiments.pictures import plain_scales, write_picture
 from pymc_bnnvs.experiments.speed_table import METHODS
 
 __all__ = ["draw", "save_picture"]
@@ -52,17 +51,8 @@ def draw(rows: pd.DataFrame) -> Figure:
             _gradients(axes[1, column], of_method, colour)
         axes[0, column].set_title(f"{width} inputs")
         axes[1, column].set_xlabel("rows")
-    plain = FuncFormatter(lambda value, _: f"{value:,.9g}")
     for axis in axes.flat:
-        axis.set(xscale="log", yscale="log")
-        axis.set_xticks(sorted(set(rows["n"])))
-        axis.xaxis.set_minor_locator(NullLocator())
-        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        for each in (axis.xaxis, axis.yaxis):
-            each.set_major_formatter(plain)
-            each.set_minor_formatter(NullFormatter())
-        axis.grid(alpha=0.3, which="major")
-        axis.spines[["top", "right"]].set_visible(False)
+        plain_scales(axis, rows["n"])
     axes[0, 0].set_ylabel("seconds to the target")
     axes[1, 0].set_ylabel("microseconds a gradient")
     figure.legend(handles=_legend(rows), loc="outside lower center", ncols=3, frameon=False)

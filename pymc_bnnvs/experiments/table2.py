@@ -159,7 +159,8 @@ def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
     -------
     DataFrame
         One row a cell: the best other ``method`` and ``rule`` by mean F1, the mean ``difference``
-        on the data sets that both have, its standard error ``se`` and their number ``pairs``.
+        on the data sets that both have, its standard error ``difference_se`` and their number
+        ``pairs``.
     """
     found = []
     for cell, own in rows.groupby(CELL, sort=False):
@@ -173,7 +174,12 @@ def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
         gap = (by_seed[(method, rule)] - by_seed[best]).dropna()
         found.append(
             dict(zip(CELL, cell, strict=True))
-            | {"method": best[0], "rule": best[1], "difference": gap.mean(), "se": gap.sem()}
+            | {
+                "method": best[0],
+                "rule": best[1],
+                "difference": gap.mean(),
+                "difference_se": gap.sem(),
+            }
             | {"pairs": len(gap)}
         )
     return pd.DataFrame(found)

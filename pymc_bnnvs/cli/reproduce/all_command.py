@@ -15,8 +15,8 @@ __all__ = ["everything"]
 #: Sizes at which everything takes some minutes. They show that it runs, and nothing else.
 QUICK: dict[str, dict[str, Any]] = {
     "table2": {"n": (80,), "features": (8,), "repetitions": 1},
-    "learning": {"n": (50, 100), "features": (8,), "repetitions": 1},
-    "bvm": {"n": (50, 100), "features": (8,), "repetitions": 1},
+    "learning": {"n": (50, 100), "features": (8,), "designs": ("neural",), "repetitions": 1},
+    "bvm": {"n": (60,), "features": (8,), "repetitions": 1},
 }
 
 

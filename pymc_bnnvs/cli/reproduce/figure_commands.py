@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
 from pymc_bnnvs.cli.progress import grid_progress
+from pymc_bnnvs.cli.reproduce.tables import with_errors
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
 __all__ = ["bvm", "learning"]
@@ -65,7 +66,7 @@ def learning(
     from pymc_bnnvs.experiments.learning import DESIGNS, rates, run, summarise
     from pymc_bnnvs.experiments.networks import NETWORKS
     from pymc_bnnvs.experiments.paper_pictures import draw_learning
-    from pymc_bnnvs.experiments.results import write_picture
+    from pymc_bnnvs.experiments.pictures import write_picture
     from pymc_bnnvs.processors import available_cores
 
     with input_errors():
@@ -86,10 +87,14 @@ def learning(
             progress=progress,
         )
     table = summarise(rows)
-    echo(table.round(4).to_string(index=False))
+    keys = {"design": "design", "network": "network", "n": "n", "n_features": "P"}
+    echo("squared errors in units of the variance")
+    echo(with_errors(table, keys, {"mse_f": "f", "mse_psi": "psi", "r_hat": "R-hat"}))
     powers = rates(rows)
     if len(powers):
-        echo(f"\npowers of n\n{powers.round(3).to_string(index=False)}")
+        del keys["n"]
+        slopes = {"rate_f": "f", "rate_psi": "psi", "difference": "psi - f"}
+        echo(f"\npowers of n\n{with_errors(powers, keys, slopes)}")
     write_picture(draw_learning(table), picture)
     echo(f"\n{picture}")
     return 0
@@ -141,7 +146,7 @@ def bvm(
     from pymc_bnnvs.experiments.bvm import run, summarise
     from pymc_bnnvs.experiments.networks import NETWORKS
     from pymc_bnnvs.experiments.paper_pictures import draw_uncertainty
-    from pymc_bnnvs.experiments.results import write_picture
+    from pymc_bnnvs.experiments.pictures import write_picture
     from pymc_bnnvs.processors import available_cores
 
     with input_errors():
@@ -159,7 +164,9 @@ def bvm(
             progress=progress,
         )
     table = summarise(rows)
-    echo(table.round(4).to_string(index=False))
+    keys = {"network": "network", "centering": "centring", "n": "n", "n_features": "P"}
+    figures = {"mse_sd_oracle": "sd", "cvm": "CvM", "covered": "covered", "in_band": "in band"}
+    echo(with_errors(table, {**keys, "inputs": "inputs"}, figures))
     write_picture(draw_uncertainty(table, int(rows["draws"].median())), picture)
     echo(f"\n{picture}")
     return 0

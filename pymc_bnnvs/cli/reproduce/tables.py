@@ -1,0 +1,24 @@
+"""Tables that fit a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+__all__ = ["with_errors"]
+
+
+def with_errors(table: pd.DataFrame, keys: Mapping[str, str], figures: Mapping[str, str]) -> str:
+    """Write figures as ``0.95 ± 0.02``; both mappings are from a column to its heading.
+
+    The error stands in the column of the same name with ``_se``, if there is one.
+    """
+    shown = table[list(keys)].rename(columns=dict(keys))
+    for name, heading in figures.items():
+        text = table[name].map("{:.3g}".format)
+        if f"{name}_se" in table:
+            error = table[f"{name}_se"]
+            text += error.map(lambda value: "" if pd.isna(value) else f" ± {value:.1g}")
+        shown[heading] = text
+    return shown.to_string(index=False)
