@@ -82,7 +82,7 @@ def fit(task: dict) -> pd.DataFrame:
     started = time.perf_counter()
     idata = sample_network(task["network"], data.X, data.y, seed_of(task))
     seconds = time.perf_counter() - started
-    draws = idata["posterior"]["psi"].values.reshape(-1, task["n_features"])
+    draws = idata["posterior"].dataset["psi"].values.reshape(-1, task["n_features"])
     shape = np.full(task["n_features"], np.nan)
     moves = np.ptp(draws, axis=0) > 0
     shape[moves] = cramer_von_mises(draws[:, moves])
@@ -131,11 +131,11 @@ def limits(data: Simulated) -> dict[str, np.ndarray | bool]:
     (W, b), output = data.surface.layers
     n, n_features = data.X.shape
     full, oracle = np.full(n_features, np.nan), np.zeros(n_features)
-    own = [(W[data.truth], b), output]
+    own = ((W[data.truth], b), output)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         if n >= 2 * W.size:
-            full = network_sigma_bvm(data.X, [(W, b), output], derivative="weak")
+            full = network_sigma_bvm(data.X, ((W, b), output), derivative="weak")
         oracle[data.truth] = network_sigma_bvm(data.X[:, data.truth], own, derivative="weak")
     return {"sigma_bvm": full, "sigma_oracle": oracle, "sigma_whole": not told}
 

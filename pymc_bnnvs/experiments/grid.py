@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def missing(tasks: Sequence[Task], done: pd.DataFrame) -> list[Task]:
     return [task for task in tasks if tuple(task.values()) not in there]
 
 
-def on_this_machine(tasks: Sequence[Task], work: Work, jobs: int) -> Iterator[pd.DataFrame]:
+def on_this_machine(tasks: Sequence[Task], work: Work, jobs: int) -> Generator[pd.DataFrame]:
     """Rows of the tasks as they end."""
     if jobs == 1:
         for task in tasks:
@@ -96,7 +96,7 @@ def on_this_machine(tasks: Sequence[Task], work: Work, jobs: int) -> Iterator[pd
         )
 
 
-def on_cluster(tasks: Sequence[Task], work: Work, address: str) -> Iterator[pd.DataFrame]:
+def on_cluster(tasks: Sequence[Task], work: Work, address: str) -> Generator[pd.DataFrame]:
     """Rows of the tasks as a dask cluster ends them.
 
     A task whose worker dies is done again by another; each is handed over once.

@@ -86,7 +86,7 @@ def fit(task: dict) -> pd.DataFrame:
     started = time.perf_counter()
     idata = sample_network(task["network"], data.X, data.y, seed_of(task))
     seconds = time.perf_counter() - started
-    psi = idata["posterior"]["psi"].mean(("chain", "draw")).values
+    psi = idata["posterior"].dataset["psi"].mean(("chain", "draw")).values
     over_the_law = population_importance(data, task["seed"], size=20_000)[0]
     found = {
         "mse_f": standardised_error(function_at(idata, X), f),

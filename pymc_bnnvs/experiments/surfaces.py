@@ -78,15 +78,19 @@ def random_network(
     draw = LAWS[check_option("law", law, LAWS)]
     while True:
         W, b = draw(rng, (X.shape[1], units)), draw(rng, (units,))
-        beta = draw(rng, (units,))
-        surface = Surface(
-            lambda X, W=W, b=b, beta=beta: np.maximum(X @ W + b, 0) @ beta,
-            lambda X, W=W, b=b, beta=beta: ((X @ W + b > 0) * beta) @ W.T,
-            ((W, b), (beta, 0.0)),
-        )
+        surface = network_surface(W, b, draw(rng, (units,)))
         # A network whose units are all dead, or all but constant, has nothing to find.
         if surface.value(X).std() > 1e-3:
             return surface
+
+
+def network_surface(W: np.ndarray, b: np.ndarray, beta: np.ndarray) -> Surface:
+    """Make the function of a one-hidden-layer ReLU network."""
+    return Surface(
+        lambda X: np.maximum(X @ W + b, 0) @ beta,
+        lambda X: ((X @ W + b > 0) * beta) @ W.T,
+        ((W, b), (beta, 0.0)),
+    )
 
 
 def paper_formula(rng: np.random.Generator, X: np.ndarray) -> Surface:
