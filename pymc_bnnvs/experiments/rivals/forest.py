@@ -12,14 +12,21 @@ from pymc_bnnvs.experiments.rivals.selection import Selection, standardise
 __all__ = ["forest", "forest_knockoffs", "forest_test", "parametric_p_value"]
 
 TREES = 500
-#: Forests on a permuted outcome.
-PERMUTATIONS = 50
+#: Forests on a permuted outcome, and trees of each and of the one they are compared with: fifty
+#: forests of 500 would take an hour a fit at 500 x 200.
+PERMUTATIONS, TEST_TREES = 50, 100
 
 
-def impurity(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Share of the decrease in squared error that each input brings; a third is tried a split."""
+def impurity(
+    X: np.ndarray, y: np.ndarray, rng: np.random.Generator, trees: int = TREES
+) -> np.ndarray:
+    """Share of the decrease in squared error that each input brings.
+
+    Every split tries all inputs, and leaves hold five rows, as in R: of these and the other two
+    libraries' defaults it has the best F1 on ``neural`` (tuning seeds).
+    """
     forest = RandomForestRegressor(
-        TREES, max_features=1 / 3, min_samples_leaf=5, random_state=int(rng.integers(2**31))
+        trees, max_features=1.0, min_samples_leaf=5, random_state=int(rng.integers(2**31))
     )
     return forest.fit(X, y).feature_importances_
 
@@ -47,8 +54,9 @@ def forest_test(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> dict[
     Altmann, A., Tolosi, L., Sander, O. and Lengauer, T. (2010). Permutation importance: a
     corrected feature importance measure. Bioinformatics 26.
     """
-    share = impurity(X, y, rng)
-    null = np.array([impurity(X, rng.permutation(y), rng) for _ in range(PERMUTATIONS)])
+    share = impurity(X, y, rng, TEST_TREES)
+    shuffled = (rng.permutation(y) for _ in range(PERMUTATIONS))
+    null = np.array([impurity(X, outcome, rng, TEST_TREES) for outcome in shuffled])
     p_value = np.array([parametric_p_value(*pair) for pair in zip(share, null.T, strict=True)])
     return {"test": Selection(p_value <= 0.05 / len(share), share)}
 
