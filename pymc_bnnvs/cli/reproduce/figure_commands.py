@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
 from pymc_bnnvs.cli.progress import grid_progress
@@ -13,8 +10,6 @@ from pymc_bnnvs.cli.reproduce.tables import with_errors
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
 __all__ = ["bvm", "learning"]
-
-Seed = Annotated[int, Parameter()]
 
 
 def learning(
@@ -24,7 +19,7 @@ def learning(
     designs: tuple[str, ...] = (),
     networks: tuple[str, ...] = ("paper, 2 layers", "default"),
     repetitions: Positive = 20,
-    first_seed: Seed = 7000,
+    first_seed: int = 7000,
     jobs: Positive | None = None,
     scheduler: str | None = None,
     results: Path = RESULTS / "learning.csv",
@@ -106,7 +101,7 @@ def bvm(
     features: tuple[Positive, ...] = (25, 100),
     networks: tuple[str, ...] = ("paper", "default"),
     repetitions: Positive = 20,
-    first_seed: Seed = 8000,
+    first_seed: int = 8000,
     jobs: Positive | None = None,
     scheduler: str | None = None,
     results: Path = RESULTS / "bvm.csv",

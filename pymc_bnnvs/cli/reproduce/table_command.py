@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
 from pymc_bnnvs.cli.progress import grid_progress
@@ -21,7 +18,7 @@ def table2(
     features: tuple[Positive, ...] = (25, 75, 200),
     methods: tuple[str, ...] = (),
     repetitions: Positive = 20,
-    first_seed: Annotated[int, Parameter()] = 1000,
+    first_seed: int = 1000,
     jobs: Positive | None = None,
     scheduler: str | None = None,
     results: Path = RESULTS / "table2.csv",

@@ -13,7 +13,7 @@ __all__ = ["forest", "forest_knockoffs", "forest_test", "parametric_p_value"]
 
 TREES = 500
 #: Forests on a permuted outcome, and trees of each and of the one they are compared with: fifty
-#: forests of 500 would take an hour a fit at 500 x 200.
+#: forests of 500 would take a quarter of an hour a fit at 500 x 200.
 PERMUTATIONS, TEST_TREES = 50, 100
 
 
