@@ -221,6 +221,29 @@ def test_beside_nuts():
         bvs.importance(found[1])
 
 
+def test_draws_without_weights_decide():
+    """With thousands of inputs the weights take gigabytes: only what is asked for is stored."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 4))
+    wanted = ["f", "psi", "inclusion", "sigma"]
+    with bvs.build_model(X, X[:, 0] + 0.1 * rng.normal(size=60), hidden=3):
+        idata = pm.sample(
+            60,
+            tune=60,
+            chains=2,
+            cores=1,
+            step=bvs.gate_step(moves=5),
+            var_names=wanted,
+            random_seed=1,
+            progressbar=False,
+        )
+    assert set(idata["posterior"].data_vars) == set(wanted)
+    with pytest.warns(bvs.ConvergenceWarning):
+        summary = bvs.select(idata, rule="top_k", k=1)
+    assert summary["selected"].values.tolist() == [True, False, False, False]
+    assert "mean_gradient" not in summary
+
+
 def test_it_goes_to_another_process():
     """As PyMC sends it where a chain runs."""
     model = plain()
