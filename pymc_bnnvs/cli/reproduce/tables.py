@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["with_errors"]
 
@@ -19,6 +21,6 @@ def with_errors(table: pd.DataFrame, keys: Mapping[str, str], figures: Mapping[s
         text = table[name].map("{:.3g}".format)
         if f"{name}_se" in table:
             error = table[f"{name}_se"]
-            text += error.map(lambda value: "" if pd.isna(value) else f" ± {value:.1g}")
+            text += error.map(" ± {:.1g}".format).where(error.notna(), "")
         shown[heading] = text
     return shown.to_string(index=False)
