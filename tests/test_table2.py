@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("sklearn", reason="the rivals need the extra 'experiments'")
 
 from pymc_bnnvs.cli import main
+from pymc_bnnvs.cli.reproduce.tables import with_errors
 from pymc_bnnvs.experiments import table2
 from pymc_bnnvs.experiments.rivals import METHODS, Method, Selection
 
@@ -57,6 +58,16 @@ def test_differences_to_the_best_rival(tmp_path, fakes):
     assert gap["difference"] == pytest.approx(1 - 0.5)
     assert (gap["difference_se"], gap["pairs"]) == (0, 3)
     assert table2.differences(rows, "gated-network", "other").empty
+
+
+def test_figures_with_their_errors():
+    table = pd.DataFrame({"n": [1, 2], "a": [0.1234, 2.0], "a_se": [0.01, np.nan], "b": [1.0, 2.0]})
+    lines = with_errors(table, {"n": "rows"}, {"a": "A", "b": "B"}).splitlines()
+    assert [line.split() for line in lines] == [
+        ["rows", "A", "B"],
+        ["1", "0.123", "±", "0.01", "1"],
+        ["2", "2", "2"],
+    ]
 
 
 def test_all_methods_see_the_same_data(tmp_path, monkeypatch):
