@@ -8,6 +8,7 @@ import pytest
 
 from pymc_bnnvs.experiments import bvm, learning, networks
 from pymc_bnnvs.experiments.designs import simulate
+from pymc_bnnvs.experiments.fits import standardised_error
 from pymc_bnnvs.experiments.networks import Recipe, function_at, sample_network
 from pymc_bnnvs.experiments.paper_pictures import draw_learning, draw_uncertainty
 
@@ -23,9 +24,9 @@ def tiny(monkeypatch):
 
 def test_standardised_error():
     truth = np.array([1.0, 3.0])
-    assert learning.standardised_error(truth, truth) == 0
+    assert standardised_error(truth, truth) == 0
     # The mean alone has an R squared of 0.
-    assert learning.standardised_error(np.full(2, 2.0), truth) == 1
+    assert standardised_error(np.full(2, 2.0), truth) == 1
 
 
 def test_rates_of_errors_that_fall_by_a_power():

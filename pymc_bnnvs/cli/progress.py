@@ -1,11 +1,26 @@
-"""Progress of a grid of fits."""
+"""A grid of fits, with its progress."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["grid_progress"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["run_with_progress"]
+
+
+def run_with_progress(
+    run: Callable[..., pd.DataFrame], results: Path, *, jobs: int | None, **options: Any
+) -> pd.DataFrame:
+    """Run a grid; without ``jobs``, with as many as there are processors."""
+    from pymc_bnnvs.processors import available_cores
+
+    with grid_progress() as progress:
+        return run(results, jobs=jobs or available_cores(), progress=progress, **options)
 
 
 @contextmanager

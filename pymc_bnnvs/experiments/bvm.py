@@ -86,6 +86,8 @@ def fit(task: dict) -> pd.DataFrame:
     shape = np.full(task["n_features"], np.nan)
     moves = np.ptp(draws, axis=0) > 0
     shape[moves] = cramer_von_mises(draws[:, moves])
+    of_fit = {**worst(idata), "seconds": seconds, **machine()}
+    sigma = limits(data)
     rows = []
     for centering in ("auto", "trace"):
         if centering == "trace" and task["network"] == "default":
@@ -105,14 +107,12 @@ def fit(task: dict) -> pd.DataFrame:
                     "centering": found.attrs["centering"],
                     "feature": found["feature"].values,
                     "truth": data.psi,
-                    **limits(data),
+                    **sigma,
                     "sd": found["sd"].values,
                     "cvm": shape,
                     "draws": len(draws),
                     **inside,
-                    **worst(idata),
-                    "seconds": seconds,
-                    **machine(),
+                    **of_fit,
                 }
             )
         )

@@ -15,7 +15,7 @@ from pymc_bnnvs.diagnostics import (
     convergence,
 )
 from pymc_bnnvs.errors import check_option
-from pymc_bnnvs.experiments.designs import DESIGNS, Simulated
+from pymc_bnnvs.experiments.designs import Simulated, simulate
 from pymc_bnnvs.experiments.equations import feynman
 from pymc_bnnvs.experiments.fits import columns, f1, may_be_in, sample, summarise_draws
 from pymc_bnnvs.experiments.results import fit_missing
@@ -48,7 +48,7 @@ def data_set(design: str, n: int, n_features: int, random_seed: int) -> Simulate
     An equation brings its own number of inputs.
     """
     if ", SNR " not in design:
-        return DESIGNS[check_option("design", design, DESIGNS)](n, n_features, random_seed)
+        return simulate(design, n, n_features, random_seed)
     equation, snr = design.split(", SNR ")
     return feynman(equation, n, float(snr), random_seed)
 

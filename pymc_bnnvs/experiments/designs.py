@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,9 @@ __all__ = [
     "pure_noise",
     "simulate",
 ]
+
+
+DESIGNS = ("linear", "neural", "complex", "matern", "noise")
 
 
 class Simulated(NamedTuple):
@@ -222,12 +224,3 @@ def population_importance(
         squares += (found**2).sum(axis=0)
     mean = total / size
     return mean, np.sqrt(np.maximum(squares / size - mean**2, 0) / (size - 1))
-
-
-DESIGNS: dict[str, Callable[..., Simulated]] = {
-    "linear": lambda *args, **options: simulate("linear", *args, **options),
-    "neural": neural,
-    "complex": lambda *args, **options: simulate("complex", *args, **options),
-    "matern": matern,
-    "noise": pure_noise,
-}

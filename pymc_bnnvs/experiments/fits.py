@@ -15,7 +15,8 @@ from pymc_bnnvs.experiments.designs import Simulated
 from pymc_bnnvs.experiments.results import machine
 from pymc_bnnvs.summary import importance
 
-__all__ = ["columns", "f1", "may_be_in", "sample", "summarise_draws"]
+__all__ = ["columns", "f1", "may_be_in", "sample", "standardised_error"]
+__all__ += ["summarise_draws", "without_weights"]
 
 
 def sample(model: pm.Model, settings: dict[str, Any], seed: int, **options: Any) -> xr.DataTree:
@@ -41,17 +42,22 @@ def summarise_draws(idata: xr.DataTree) -> xr.Dataset:
 
     Without the weights there is no pass over the gradient field, which nobody asks for here.
     """
-    posterior = idata["posterior"].dataset
-    kept = posterior[[name for name in ("psi", "inclusion") if name in posterior]]
     with warnings.catch_warnings():
         # Convergence is a column of the results.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return importance(
-            xr.DataTree.from_dict({"posterior": kept}),
+            without_weights(idata),
             centering="none",
             ci_prob=0.95,
             ci_kind="eti",
         )
+
+
+def without_weights(idata: xr.DataTree) -> xr.DataTree:
+    """Draws of psi and of the inclusion, and nothing else."""
+    posterior = idata["posterior"].dataset
+    kept = posterior[[name for name in ("psi", "inclusion") if name in posterior]]
+    return xr.DataTree.from_dict({"posterior": kept})
 
 
 def columns(
@@ -79,6 +85,12 @@ def columns(
 def may_be_in(rows: pd.DataFrame) -> pd.Series:
     """Whether an input is in often enough to be judged; always, without exact zeros."""
     return rows["inclusion"].fillna(1.0) > RARE
+
+
+def standardised_error(estimate: np.ndarray, truth: np.ndarray) -> float:
+    """Mean squared error in units of the truth's variance; NaN for a constant truth."""
+    variance = float(np.var(truth))
+    return float(np.mean((estimate - truth) ** 2)) / variance if variance else float("nan")
 
 
 def f1(selected: np.ndarray, true: np.ndarray) -> float:

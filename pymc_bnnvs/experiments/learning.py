@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from pymc_bnnvs.errors import check_option
-from pymc_bnnvs.experiments.designs import Simulated, population_importance, simulate
+from pymc_bnnvs.experiments.designs import Simulated, inputs, population_importance, simulate
+from pymc_bnnvs.experiments.fits import standardised_error
 from pymc_bnnvs.experiments.grid import run_grid, seed_of
 from pymc_bnnvs.experiments.networks import NETWORKS, function_at, sample_network, worst
-from pymc_bnnvs.experiments.results import machine
+from pymc_bnnvs.experiments.results import machine, means
 
-__all__ = ["DESIGNS", "rates", "run", "standardised_error", "summarise"]
+__all__ = ["DESIGNS", "rates", "run", "summarise"]
 
 DESIGNS = ("linear", "neural", "complex")
 CELL = ["design", "network", "n", "n_features"]
@@ -99,13 +100,8 @@ def fit(task: dict) -> pd.DataFrame:
 def fresh_rows(data: Simulated, random_seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw inputs from the law of the data, independent, and f there."""
     assert data.surface is not None
-    X = np.random.default_rng([random_seed, 3]).uniform(size=(FRESH, data.X.shape[1]))
+    X = inputs(FRESH, data.X.shape[1], np.random.default_rng([random_seed, 3]))
     return X, data.surface.value(X)
-
-
-def standardised_error(estimate: np.ndarray, truth: np.ndarray) -> float:
-    """Mean squared error in units of the truth's variance: 1 less R squared."""
-    return float(np.mean((estimate - truth) ** 2) / np.var(truth))
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
@@ -126,9 +122,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     table = cells.agg(
         repetitions=("seed", "nunique"), r_hat=("r_hat", "median"), seconds=("seconds", "mean")
     )
-    for name in FIGURES:
-        table[name], table[f"{name}_se"] = cells[name].mean(), cells[name].sem()
-    return table.reset_index()
+    return table.join(means(cells, FIGURES)).reset_index()
 
 
 def rates(rows: pd.DataFrame) -> pd.DataFrame:

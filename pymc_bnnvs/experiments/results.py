@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.typing import DataFrameGroupBy
 
 from pymc_bnnvs.report import replacing
 
-__all__ = ["fit_missing", "machine", "of_settings", "write"]
+__all__ = ["fit_missing", "machine", "means", "of_settings", "write"]
 
 
 def fit_missing(
@@ -68,6 +69,12 @@ def machine(*others: str) -> dict[str, str]:
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "versions": ", ".join(f"{name} {version(name)}" for name in packages),
     }
+
+
+def means(cells: DataFrameGroupBy, figures: Sequence[str]) -> pd.DataFrame:
+    """Means of the figures in each cell, and their standard errors with ``_se`` in the name."""
+    chosen = cells[list(figures)]
+    return chosen.mean().join(chosen.sem().add_suffix("_se"))
 
 
 def of_settings(rows: pd.DataFrame, settings: dict[str, Any]) -> pd.DataFrame:

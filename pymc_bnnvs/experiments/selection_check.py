@@ -11,8 +11,15 @@ import pandas as pd
 
 from pymc_bnnvs.centering import gradient_variance
 from pymc_bnnvs.errors import check_option
-from pymc_bnnvs.experiments.designs import DESIGNS
-from pymc_bnnvs.experiments.fits import columns, f1, may_be_in, sample, summarise_draws
+from pymc_bnnvs.experiments.designs import DESIGNS, simulate
+from pymc_bnnvs.experiments.fits import (
+    columns,
+    f1,
+    may_be_in,
+    sample,
+    standardised_error,
+    summarise_draws,
+)
 from pymc_bnnvs.experiments.results import fit_missing, of_settings
 from pymc_bnnvs.gradient_field import Network, gradient_moments
 from pymc_bnnvs.model import build_model
@@ -41,7 +48,7 @@ def run(
     results : path
         A csv file, made if it does not exist; see :func:`fit_missing`.
     design : {"neural", "noise"}
-        Simulated regression; see :mod:`pymc_bnnvs.experiments.designs`.
+        Simulated regression; see :func:`pymc_bnnvs.experiments.designs.simulate`.
     prior : str
         Prior of the model, otherwise with :func:`build_model`'s defaults.
     n, n_features : int
@@ -67,7 +74,7 @@ def run(
 
 def fit(settings: dict, seed: int) -> pd.DataFrame:
     """Fit one data set; one row an input."""
-    data = DESIGNS[settings["design"]](settings["n"], settings["n_features"], seed)
+    data = simulate(settings["design"], settings["n"], settings["n_features"], seed)
     started = time.perf_counter()
     idata = sample(build_model(data.X, data.y, prior=settings["prior"]), settings, seed)
     seconds = time.perf_counter() - started
@@ -87,7 +94,7 @@ def fit(settings: dict, seed: int) -> pd.DataFrame:
             "band_upper": summary["band_upper"].values,
             "gradient_variance": gradient_variance(moments, included),
             "converged": summary["converged"].values,
-            "mse_f": _standardised(f_mean, data.f),
+            "mse_f": standardised_error(f_mean, data.f),
             "seconds": seconds,
         }
     )
@@ -246,9 +253,3 @@ def centering_table(
                 }
             )
     return pd.DataFrame(found).set_index(["prior", "factor"])
-
-
-def _standardised(estimate: np.ndarray, truth: np.ndarray) -> float:
-    """Mean squared error in units of the truth's variance; NaN for a constant truth."""
-    variance = float(np.var(truth))
-    return float(np.mean((estimate - truth) ** 2)) / variance if variance else float("nan")

@@ -14,7 +14,7 @@ from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.experiments.designs import simulate
 from pymc_bnnvs.experiments.fits import f1
 from pymc_bnnvs.experiments.grid import run_grid, seed_of
-from pymc_bnnvs.experiments.results import machine
+from pymc_bnnvs.experiments.results import machine, means
 from pymc_bnnvs.experiments.rivals import METHODS
 
 __all__ = ["CELLS", "differences", "run", "summarise"]
@@ -139,10 +139,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     figures = rows.assign(fdp=1 - rows["precision"], exact=rows["exact"].astype(float))
     cells = figures.groupby([*CELL, "method", "rule"], sort=False)
     table = cells.agg(repetitions=("seed", "nunique"))
-    for name in FIGURES:
-        table[name] = cells[name].mean()
-        table[f"{name}_se"] = cells[name].sem()
-    return table.reset_index()
+    return table.join(means(cells, FIGURES)).reset_index()
 
 
 def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
@@ -179,7 +176,7 @@ def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
                 "rule": best[1],
                 "difference": gap.mean(),
                 "difference_se": gap.sem(),
+                "pairs": len(gap),
             }
-            | {"pairs": len(gap)}
         )
     return pd.DataFrame(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
-from pymc_bnnvs.cli.progress import grid_progress
+from pymc_bnnvs.cli.progress import run_with_progress
 from pymc_bnnvs.cli.reproduce.tables import with_errors
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
@@ -62,25 +62,23 @@ def learning(
     from pymc_bnnvs.experiments.networks import NETWORKS
     from pymc_bnnvs.experiments.paper_pictures import draw_learning
     from pymc_bnnvs.experiments.pictures import write_picture
-    from pymc_bnnvs.processors import available_cores
 
     with input_errors():
         for name in designs:
             check_option("design", name, DESIGNS)
         for name in networks:
             check_option("network", name, NETWORKS)
-    with grid_progress() as progress:
-        rows = run(
-            results,
-            designs=designs or DESIGNS,
-            networks=networks,
-            sizes=[(rows, inputs) for inputs in features for rows in n],
-            repetitions=repetitions,
-            first_seed=first_seed,
-            jobs=jobs or available_cores(),
-            scheduler=scheduler,
-            progress=progress,
-        )
+    rows = run_with_progress(
+        run,
+        results,
+        designs=designs or DESIGNS,
+        networks=networks,
+        sizes=[(rows, inputs) for inputs in features for rows in n],
+        repetitions=repetitions,
+        first_seed=first_seed,
+        jobs=jobs,
+        scheduler=scheduler,
+    )
     table = summarise(rows)
     keys = {"design": "design", "network": "network", "n": "n", "n_features": "P"}
     echo("squared errors in units of the variance")
@@ -142,22 +140,20 @@ def bvm(
     from pymc_bnnvs.experiments.networks import NETWORKS
     from pymc_bnnvs.experiments.paper_pictures import draw_uncertainty
     from pymc_bnnvs.experiments.pictures import write_picture
-    from pymc_bnnvs.processors import available_cores
 
     with input_errors():
         for name in networks:
             check_option("network", name, NETWORKS)
-    with grid_progress() as progress:
-        rows = run(
-            results,
-            networks=networks,
-            sizes=[(rows, inputs) for inputs in features for rows in n],
-            repetitions=repetitions,
-            first_seed=first_seed,
-            jobs=jobs or available_cores(),
-            scheduler=scheduler,
-            progress=progress,
-        )
+    rows = run_with_progress(
+        run,
+        results,
+        networks=networks,
+        sizes=[(rows, inputs) for inputs in features for rows in n],
+        repetitions=repetitions,
+        first_seed=first_seed,
+        jobs=jobs,
+        scheduler=scheduler,
+    )
     table = summarise(rows)
     keys = {"network": "network", "centering": "centring", "n": "n", "n_features": "P"}
     figures = {"mse_sd_oracle": "sd", "cvm": "CvM", "covered": "covered", "in_band": "in band"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
-from pymc_bnnvs.cli.progress import grid_progress
+from pymc_bnnvs.cli.progress import run_with_progress
 from pymc_bnnvs.cli.reproduce.tables import with_errors
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
@@ -54,22 +54,20 @@ def table2(
     from pymc_bnnvs.errors import check_option
     from pymc_bnnvs.experiments.rivals import METHODS
     from pymc_bnnvs.experiments.table2 import differences, run, summarise
-    from pymc_bnnvs.processors import available_cores
 
     with input_errors():
         for name in methods:
             check_option("method", name, METHODS)
-    with grid_progress() as progress:
-        rows = run(
-            results,
-            cells=[(rows, inputs) for inputs in features for rows in n],
-            methods=methods or tuple(METHODS),
-            repetitions=repetitions,
-            first_seed=first_seed,
-            jobs=jobs or available_cores(),
-            scheduler=scheduler,
-            progress=progress,
-        )
+    rows = run_with_progress(
+        run,
+        results,
+        cells=[(rows, inputs) for inputs in features for rows in n],
+        methods=methods or tuple(METHODS),
+        repetitions=repetitions,
+        first_seed=first_seed,
+        jobs=jobs,
+        scheduler=scheduler,
+    )
     table = summarise(rows)
     for inputs, part in table.groupby("n_features", sort=False):
         wide = part.pivot_table(index=["method", "rule"], columns="n", values="f1", sort=False)

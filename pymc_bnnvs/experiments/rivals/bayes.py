@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from pymc_bnnvs.diagnostics import ConvergenceWarning
+from pymc_bnnvs.experiments.fits import without_weights
 from pymc_bnnvs.experiments.networks import sample_network, worst
 from pymc_bnnvs.experiments.rivals.selection import Selection
 from pymc_bnnvs.selection import select
@@ -23,20 +24,21 @@ def summary_of(idata: xr.DataTree, **options: Any) -> xr.Dataset:
         return select(idata, **options)
 
 
-def decided(idata: xr.DataTree, **options: Any) -> Selection:
+def decided(idata: xr.DataTree, r_hat: float, **options: Any) -> Selection:
     """Decision of a rule, scored by the inclusion probability, or else by psi."""
     summary = summary_of(idata, **options)
     score = summary["inclusion"] if "inclusion" in summary else summary["psi"]
-    return Selection(summary["selected"].values, score.values, worst(idata)["r_hat"])
+    return Selection(summary["selected"].values, score.values, r_hat)
 
 
 def gated_network(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> dict[str, Selection]:
     """Fit our default: gated prior, all learned, the simultaneous interval at 95 %."""
     idata = sample_network("default", X, y, rng)
+    draws, r_hat = without_weights(idata), worst(idata)["r_hat"]
     return {
-        "interval": decided(idata),
-        "median": decided(idata, rule="median"),
-        "fdr": decided(idata, rule="fdr"),
+        "interval": decided(draws, r_hat),
+        "median": decided(draws, r_hat, rule="median"),
+        "fdr": decided(draws, r_hat, rule="fdr"),
     }
 
 
@@ -52,7 +54,7 @@ def paper_network(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> dic
     return {
         "trace, marginal": Selection(marginal["ci_lower"].values > 0, psi, r_hat),
         "trace, mvn band": Selection(marginal["selected"].values, psi, r_hat),
-        "ours, band": decided(idata),
+        "ours, band": decided(idata, r_hat),
     }
 
 
@@ -67,4 +69,5 @@ def spike_and_slab_network(
     sensitive genes. JASA 113.
     """
     idata = sample_network("spike and slab", X, y, rng)
-    return {"median": decided(idata, rule="median")}
+    r_hat = worst(idata)["r_hat"]
+    return {"median": decided(without_weights(idata), r_hat, rule="median")}
