@@ -13,23 +13,22 @@ import pytest
 from pymc_bnnvs.experiments.grid import missing, run_grid, seed_of
 
 
-def tasks_of(count, **more):
-    return [dict(design="a", n=10, seed=seed, **more) for seed in range(count)]
+def tasks_of(count, marks):
+    """Tasks that carry all they need: a process of an earlier test may do them."""
+    return [dict(design="a", n=10, marks=str(marks), seed=seed) for seed in range(count)]
 
 
 def work(task):
     """One row, and a mark on the disk for each time that it was done."""
-    folder = os.environ["MARKS"]
-    Path(folder, f"{task['seed']}-{os.getpid()}-{time.monotonic_ns()}").touch()
+    Path(task["marks"], f"{task['seed']}-{os.getpid()}-{time.monotonic_ns()}").touch()
     time.sleep(0.05)
     return pd.DataFrame([{**task, "value": float(seed_of(task).normal())}])
 
 
 @pytest.fixture
-def marks(tmp_path, monkeypatch):
+def marks(tmp_path):
     folder = tmp_path / "marks"
     folder.mkdir()
-    monkeypatch.setenv("MARKS", str(folder))
     return folder
 
 
@@ -37,21 +36,25 @@ def marks(tmp_path, monkeypatch):
 def test_second_start_does_only_what_is_missing(tmp_path, marks, jobs):
     path = tmp_path / "results.csv"
     told = []
-    first = run_grid(tasks_of(3), work, path, jobs=jobs, progress=lambda *at: told.append(at))
+    first = run_grid(
+        tasks_of(3, marks), work, path, jobs=jobs, progress=lambda *at: told.append(at)
+    )
     assert sorted(first["seed"]) == [0, 1, 2]
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert len(list(marks.iterdir())) == 3
-    more = run_grid(tasks_of(5), work, path, jobs=jobs)
+    more = run_grid(tasks_of(5, marks), work, path, jobs=jobs)
     assert sorted(more["seed"]) == [0, 1, 2, 3, 4]
     assert len(list(marks.iterdir())) == 5
     # A subset of what the file holds is that subset.
-    assert sorted(run_grid(tasks_of(2), work, path)["seed"]) == [0, 1]
+    assert sorted(run_grid(tasks_of(2, marks), work, path)["seed"]) == [0, 1]
     assert len(pd.read_csv(path)) == 5
 
 
 def test_a_task_has_its_own_numbers(tmp_path, marks):
-    one = run_grid(tasks_of(4), work, tmp_path / "one.csv").set_index("seed")["value"]
-    other = run_grid(tasks_of(4)[::-1], work, tmp_path / "other.csv").set_index("seed")["value"]
+    one = run_grid(tasks_of(4, marks), work, tmp_path / "one.csv").set_index("seed")["value"]
+    other = run_grid(tasks_of(4, marks)[::-1], work, tmp_path / "other.csv").set_index("seed")[
+        "value"
+    ]
     pd.testing.assert_series_equal(one, other.loc[one.index])
     assert one.nunique() == 4
 
@@ -64,17 +67,23 @@ def test_interrupted_run_keeps_its_rows(tmp_path, marks):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_grid(tasks_of(4), work, path, progress=stop)
+        run_grid(tasks_of(4, marks), work, path, progress=stop)
     assert len(pd.read_csv(path)) == 2
-    assert len(run_grid(tasks_of(4), work, path)) == 4
+    assert len(run_grid(tasks_of(4, marks), work, path)) == 4
     assert len(list(marks.iterdir())) == 4
 
 
-def test_several_rows_a_task():
+def test_several_rows_a_task(marks):
     rows = pd.DataFrame(
-        {"design": ["a", "a", "a"], "n": 10, "seed": [0, 0, 2], "rule": list("xyx")}
+        {
+            "design": ["a", "a", "a"],
+            "n": 10,
+            "marks": str(marks),
+            "seed": [0, 0, 2],
+            "rule": list("xyx"),
+        }
     )
-    assert [task["seed"] for task in missing(tasks_of(4), rows)] == [1, 3]
+    assert [task["seed"] for task in missing(tasks_of(4, marks), rows)] == [1, 3]
     assert missing([], rows) == []
 
 
@@ -99,7 +108,7 @@ def test_worker_dies_and_nothing_is_lost_or_counted_twice(tmp_path, marks):
                 os.kill(worker.pid, 9)
 
         rows = run_grid(
-            tasks_of(30), work, path, scheduler=cluster.scheduler_address, progress=kill_one
+            tasks_of(30, marks), work, path, scheduler=cluster.scheduler_address, progress=kill_one
         )
     assert killed
     assert sorted(rows["seed"]) == list(range(30))

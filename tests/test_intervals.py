@@ -124,6 +124,18 @@ def test_band_holds_enough_draws_whatever_the_inclusion(inclusion, seed, alpha):
         np.testing.assert_array_equal(band.lower > 0, joint_nonzero_set(included, alpha))
 
 
+@pytest.mark.parametrize("method", ["sup_t", "rank"])
+def test_set_that_is_in_just_often_enough(method):
+    """Out in exactly alpha of the draws: the band and the set still say the same."""
+    draws, included = with_zeros(400, 3, (1.0, 1.0))
+    included[:200, 0] = False
+    draws[:200, 0] = 0.0
+    assert joint_nonzero_set(included, 0.5).tolist() == [True, True]
+    band = simultaneous_band(draws, 0.5, method, included)
+    assert (band.lower > 0).tolist() == [True, True]
+    assert inside(draws, band) >= 0.5
+
+
 def test_joint_set_is_joint():
     # Two inputs, each in with probability .96, never out together: both are in with .92.
     included = np.ones((100, 2), dtype=bool)
