@@ -10,7 +10,7 @@ pytest.importorskip("sklearn", reason="the rivals need the extra 'experiments'")
 
 from pymc_bnnvs.cli import main
 from pymc_bnnvs.cli.reproduce.tables import with_errors
-from pymc_bnnvs.experiments import table2
+from pymc_bnnvs.experiments import table2, table2_page
 from pymc_bnnvs.experiments.rivals import METHODS, Method, Selection
 
 
@@ -94,6 +94,38 @@ def test_command(tmp_path, capsys, fakes):
     assert code == 0
     assert "F1, 8 inputs" in out
     assert len(pd.read_csv(tmp_path / "t.csv")) == 4
+    assert "## 8 inputs" in (tmp_path / "t.md").read_text()
+
+
+def test_page_is_in_the_papers_order_beside_its_numbers():
+    given = [
+        dict(design="neural", n=n, n_features=25, method=method, rule=rule, seed=seed)
+        | dict(f1=0.5 + 0.25 * seed, precision=1.0, recall=0.5, exact=False, auc=1.0, seconds=2.0)
+        | dict(versions="pymc 6", machine="2 cores")
+        for method, rule in [("bart", "new"), ("gated-network", "interval"), ("lasso", "threshold")]
+        for n in (250, 260)
+        for seed in (0, 1)
+    ]
+    text = table2_page.page(pd.DataFrame(given), "bnnvs reproduce table2")
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert [line.split("|")[1].strip() for line in lines[2:5]] == [
+        "LASSO, threshold",
+        "**Ours, interval**",
+        "bart, new",
+    ]
+    # The paper's number stands where it has one: at 250 rows, not at 260, and not for ours.
+    assert lines[2].endswith("| 2 | 0.62 ± 0.12 (0.65) | 0.62 ± 0.12 |")
+    assert "(" not in lines[3]
+    assert all(line.count("|") == lines[0].count("|") for line in lines[:5])
+
+
+def test_printed_table_is_whole():
+    table = table2_page.printed()
+    assert len(table) == 9 * 18
+    assert table["f1"].between(0, 1).all()
+    assert set(zip(table["n"], table["n_features"], strict=True)) == set(table2.CELLS)
+    assert set(table["method"]) <= set(METHODS)
+    assert set(zip(table["method"], table["rule"], strict=True)) <= set(table2_page.ROWS)
 
 
 def test_unknown_method(tmp_path, capsys):

@@ -44,16 +44,21 @@ def table2(
     scheduler : str
         Address of a dask scheduler: its workers fit, instead of this machine.
     results : Path
-        csv file with one row a fit and rule.
+        csv file with one row a fit and rule; beside it, as .md, a page of all that it has, with
+        the paper's numbers.
 
     Returns
     -------
     int
         Exit code.
     """
+    import pandas as pd
+
     from pymc_bnnvs.errors import check_option
     from pymc_bnnvs.experiments.rivals import METHODS
     from pymc_bnnvs.experiments.table2 import differences, run, summarise
+    from pymc_bnnvs.experiments.table2_page import page as page_of
+    from pymc_bnnvs.report import replacing
 
     with input_errors():
         for name in methods:
@@ -77,4 +82,8 @@ def table2(
         keys = {"n": "n", "n_features": "P", "method": "best other", "rule": "rule"}
         echo("\nF1 of our default, interval, less that of the best other method, paired")
         echo(with_errors(against, keys, {"difference": "difference"}))
+    page = results.with_suffix(".md")
+    with replacing(page) as temporary:
+        temporary.write_text(page_of(pd.read_csv(results), "bnnvs reproduce table2"))
+    echo(f"\n{page}")
     return 0

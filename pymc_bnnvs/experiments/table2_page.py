@@ -1,0 +1,159 @@
+"""The table of selections as a page, in the paper's layout and beside the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+import pandas as pd
+
+from pymc_bnnvs.experiments.table2 import FIGURES, differences, summarise
+
+__all__ = ["page", "printed"]
+
+#: Method, rule and how the page calls them, in the paper's order; then what it did not have.
+ROWS = {
+    ("lasso", "threshold"): "LASSO, threshold",
+    ("lasso-knockoffs", "q=0.1, offset 0"): "LASSO, knockoffs, q = 0.1, offset 0",
+    ("lasso-knockoffs", "q=0.2, offset 1"): "LASSO, knockoffs, q = 0.2, offset 1",
+    ("lasso-knockoffs", "q=0.5, offset 1"): "LASSO, knockoffs, q = 0.5, offset 1",
+    ("lasso-test", "test"): "LASSO, covariance test",
+    ("forest", "threshold"): "Forest, 1 % of impurity",
+    ("forest-knockoffs", "q=0.1, offset 0"): "Forest, knockoffs, q = 0.1, offset 0",
+    ("forest-knockoffs", "q=0.2, offset 1"): "Forest, knockoffs, q = 0.2, offset 1",
+    ("forest-knockoffs", "q=0.5, offset 1"): "Forest, knockoffs, q = 0.5, offset 1",
+    ("forest-test", "test"): "Forest, permutation test",
+    ("group-lasso-network", "group lasso"): "Network, group lasso",
+    ("spike-slab-network", "median"): "Network, spike and slab",
+    ("paper-network", "trace, marginal"): "Network, the paper's intervals",
+    ("paper-network", "trace, mvn band"): "Network, the paper's band",
+    ("paper-network", "ours, band"): "The paper's network, our centring and band",
+    ("gated-network", "interval"): "**Ours, interval**",
+    ("gated-network", "median"): "Ours, median",
+    ("gated-network", "fdr"): "Ours, fdr",
+    ("t-tests", "test"): "Least squares, t-tests",
+    ("conditional-importance", "test"): "Conditional feature importance",
+    ("bart", "R squared"): "BART",
+}
+OURS = ("gated-network", "interval")
+
+
+def printed() -> pd.DataFrame:
+    """F1 that the paper prints: ``n``, ``n_features``, ``method``, ``rule``, ``f1``, ``spread``."""
+    source = files("pymc_bnnvs.experiments") / "table2-printed.csv"
+    with source.open() as file:
+        return pd.read_csv(file)
+
+
+def page(rows: pd.DataFrame, command: str) -> str:
+    """Write the page.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`table2.run`, one design.
+    command : str
+        What makes the page, to be told on it.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    table = summarise(rows)
+    print_of = printed().set_index(["n", "n_features", "method", "rule"])["f1"]
+    if set(rows["design"]) != {"neural"}:
+        print_of = print_of.iloc[:0]
+    parts = [
+        "# F1 of every method, by size of the data",
+        f"Made by `{command}`: fresh data in every repetition, Monte Carlo standard errors, and in "
+        "brackets what the paper prints. "
+        f"{'; '.join(sorted(rows['versions'].unique()))}; {', '.join(rows['machine'].unique())}.",
+    ]
+    for n_features, part in table.groupby("n_features"):
+        parts += [f"## {n_features} inputs", block(part, print_of)]
+    parts += [
+        "## All sizes together",
+        "Means over the sizes that a method has been run at, every size counted alike. FDP: share "
+        "of false ones among the selected (0 if there are none); exact: share of data sets whose "
+        "true inputs are selected and nothing else; AUC: chance that a true input scores above a "
+        "null one.",
+        overall(table),
+    ]
+    against = differences(rows, *OURS)
+    if len(against):
+        parts += ["## Ours, interval, less the best other method", gaps(against)]
+    return "\n\n".join(parts) + "\n"
+
+
+def block(part: pd.DataFrame, print_of: pd.Series) -> str:
+    """F1 of the methods, a row each, by number of rows."""
+    sizes = sorted(part["n"].unique())
+    lines = []
+    for key, own in in_order(part):
+        by_n = own.set_index("n")
+        cells = []
+        for n in sizes:
+            if n not in by_n.index:
+                cells.append("")
+                continue
+            there = by_n.loc[n]
+            at = (n, there["n_features"], *key)
+            cells.append(
+                figure(there, "f1") + (f" ({print_of[at]:.2f})" if at in print_of.index else "")
+            )
+        low, high = own["repetitions"].min(), own["repetitions"].max()
+        lines.append([label(key), f"{low}" if low == high else f"{low}-{high}", *cells])
+    return markdown(["", "data sets", *(f"n = {n}" for n in sizes)], lines)
+
+
+def overall(table: pd.DataFrame) -> str:
+    """Every figure of the methods, a row each, over all sizes."""
+    lines = []
+    for key, own in in_order(table):
+        # Sizes are apart, so the error of their mean is that of a mean of independent means.
+        mean = own[FIGURES].mean()
+        for name in FIGURES:
+            mean[f"{name}_se"] = (own[f"{name}_se"] ** 2).sum() ** 0.5 / len(own)
+        figures = [figure(mean, name) for name in FIGURES[:-1]]
+        lines.append([label(key), str(len(own)), *figures, f"{mean['seconds']:.3g}"])
+    heads = ["F1", "precision", "recall", "FDP", "exact", "AUC", "seconds"]
+    return markdown(["", "sizes", *heads], lines)
+
+
+def gaps(against: pd.DataFrame) -> str:
+    """Paired differences to the best other method, a row a size."""
+    lines = [
+        [
+            str(row["n"]),
+            str(row["n_features"]),
+            label((row["method"], row["rule"])),
+            figure(row, "difference"),
+            str(row["pairs"]),
+        ]
+        for _, row in against.sort_values(["n_features", "n"]).iterrows()
+    ]
+    return markdown(["n", "inputs", "best other", "difference in F1", "pairs"], lines)
+
+
+def in_order(table: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
+    """Rows of each method and rule that there are, in the page's order."""
+    groups = dict(list(table.groupby(["method", "rule"], sort=False)))
+    return [(key, groups[key]) for key in dict.fromkeys([*ROWS, *groups]) if key in groups]
+
+
+def label(key: tuple[str, str]) -> str:
+    """Return what the page calls a method and rule."""
+    return ROWS.get(key, ", ".join(key))
+
+
+def figure(row: pd.Series, name: str) -> str:
+    """Write a figure with its standard error, where there is one."""
+    error = row[f"{name}_se"]
+    return f"{row[name]:.2f}" + ("" if pd.isna(error) else f" ± {error:.2f}")
+
+
+def markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Write a table."""
+    body = [heads, ["---"] * len(heads), *lines]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in body)
