@@ -8,7 +8,6 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor import TensorVariable
 
-from pymc_bnnvs.gated_along import gated_along, rows_along
 from pymc_bnnvs.gated_dot import gated_dot
 
 __all__ = ["FirstLayer"]
@@ -25,54 +24,59 @@ class FirstLayer(NamedTuple):
         Scale of each input; 1 if not given.
     included : TensorVariable, shape (P,), optional
         True where the scale is above 0; not given if no prior weight is exactly 0.
-    along, direction : TensorVariable, shapes (P,) and (K,), optional
-        If given, a row is ``rows_p`` with its part along the unit vector ``direction`` replaced
-        by ``along_p``: with independent ``N(0, 1)`` for all of them the row is ``N(0, I)``.
+    line : TensorVariable, shape (P,), optional
+        Weights at a scale of 1 of one more unit, which has no kink: it stands behind the others.
+    line_sd : TensorVariable, optional
+        Its output weight.
     """
 
     rows: TensorVariable
     scale: TensorVariable | None = None
     included: TensorVariable | None = None
-    along: TensorVariable | None = None
-    direction: TensorVariable | None = None
+    line: TensorVariable | None = None
+    line_sd: TensorVariable | None = None
 
     def contrasts(self, category_of: np.ndarray) -> FirstLayer:
-        """Take the mean over a category's levels off their weights, which share a scale."""
-        along = self.along
-        if along is not None:
-            along = contrasts(along[:, None], category_of)[:, 0]
-        return self._replace(rows=contrasts(self.rows, category_of), along=along)
+        """Take the mean over a category's levels off their weights, which share a scale.
+
+        ``category_of`` is the number of each column's category, -1 for none.
+        """
+        if (category_of < 0).all():
+            return self
+        if self.line is None:
+            return self._replace(rows=contrasts(self.rows, category_of))
+        rows = contrasts(self.all_rows(), category_of)
+        return self._replace(rows=rows[:, :-1], line=rows[:, -1])
+
+    def all_rows(self) -> TensorVariable:
+        """Rows of all units, ``(P, K)``, or ``(P, K + 1)`` with a line."""
+        if self.line is None:
+            return self.rows
+        return pt.concatenate([self.rows, self.line[:, None]], axis=1)
 
     def weights(self) -> TensorVariable:
-        """Weights of the layer, ``(P, K)``."""
-        rows = self.rows
-        if self.along is not None:
-            rows = rows_along(rows, self.along, self.direction)
+        """Weights of all units."""
+        rows = self.all_rows()
         return rows if self.scale is None else self.scale[:, None] * rows
 
-    def spread(self) -> TensorVariable | None:
-        """Return the standard deviation of a unit given the scales, for inputs of variance 1.
+    def spread(self, x_sd: np.ndarray) -> TensorVariable:
+        """Return about the standard deviation of each unit over the data, ``(K,)``.
 
-        None if the prior samples the weights as they are.
+        As if the inputs, in units of ``x_sd``, were independent.
         """
-        if self.along is None or self.scale is None:
-            return None
-        return pt.sqrt(pt.sum(self.scale**2) + 1e-2)
+        scale = x_sd if self.scale is None else self.scale * x_sd
+        return pt.sqrt(pt.dot(scale**2, self.rows**2) + 1e-2)
 
     def product(
         self, X: TensorVariable, x_center: TensorVariable | None, x_scale: TensorVariable
     ) -> TensorVariable:
-        """``(X - x_center) / x_scale`` times the weights, ``(n, K)``; not centred if None."""
+        """``(X - x_center) / x_scale`` times the weights of all units; not centred if None."""
         if self.included is None:
             weights = self.weights() / x_scale[:, None]
             product = pt.dot(X, weights)
             return product if x_center is None else product - pt.dot(x_center[None, :], weights)
         scale = (self.included if self.scale is None else self.scale) / x_scale
-        if self.along is None:
-            return gated_dot(X, scale, self.rows, x_center)
-        if x_center is None:
-            x_center = pt.zeros_like(scale)
-        return gated_along(X, x_center, scale, self.rows, self.along, self.direction)
+        return gated_dot(X, scale, self.all_rows(), x_center)
 
 
 def contrasts(weights: TensorVariable, category_of: np.ndarray) -> TensorVariable:

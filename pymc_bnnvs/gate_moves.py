@@ -94,8 +94,9 @@ class GatedNetwork:
     """
 
     def __init__(self, model: pm.Model, prefix: str) -> None:
-        own = ("gate", "threshold", "z", "effect", "level")
-        self.names = {n: f"{prefix}{n}" for n in own if f"{prefix}{n}" in model.named_vars}
+        own = ("gate", "threshold", "z", "line", "effect", "level")
+        free = {rv.name for rv in model.free_RVs}
+        self.names = {name: f"{prefix}{name}" for name in own if f"{prefix}{name}" in free}
         data = {
             name: model[f"{prefix}{name}"].get_value()
             for name in ("x_center", "x_scale", "group_of", "always_in", "category_of")
@@ -107,23 +108,22 @@ class GatedNetwork:
         self.movable = np.ones(len(self.columns), dtype=bool)
         self.movable[group_of[data.get("always_in", np.zeros(n_features)) > 0]] = False
         X, standardized = self._compile(model, prefix)
-        table = np.vstack([data["x_center"], X])
-        if standardized:
-            table = table - data["x_center"]
-        else:
-            # The prior's bias is that at 0, so that is what stays where the weights move.
-            self.names["b_1"] = f"{prefix}b_1"
+        table = X - data["x_center"]
+        if not standardized:
+            # The prior mean of the biases, at the centre of the inputs, is one more row.
+            table = np.vstack([data["x_center"], table])
         table = table / data["x_scale"]
         if "category_of" in data:
             # Contrasts of the weights are contrasts of the columns.
             table = without_level_mean(table[:, :, None], data["category_of"].astype(int))[:, :, 0]
-        table = table.astype(X.dtype)
-        self.center, self.table = table[0], np.asfortranarray(table[1:])
+        self.table = np.asfortranarray(table.astype(X.dtype))
 
     def _compile(self, model: pm.Model, prefix: str) -> tuple[np.ndarray, bool]:
         """Compile the likelihood as a function of the first layer's product, and its expansion.
 
-        Return the inputs, and whether the prior is that of a bias at their centre.
+        Return the inputs, and whether the prior is that of a bias at their centre. If it is not,
+        the product has a first row, that at the centre, and the density of the biases is a part of
+        the likelihood.
         """
         function = model[prefix.removesuffix("_") or "f"]
         z = model.rvs_to_values[model[self.names["z"]]]
@@ -133,7 +133,12 @@ class GatedNetwork:
         products = _products([*terms, *values], z)
         product = pt.matrix("product", dtype=products[0].dtype)
         of_data = [node for node in products if _inputs(node) is X]
-        *terms, value = clone_replace([*terms, *values], dict.fromkeys(of_data, product))
+        at_center = [node for node in products if _inputs(node) is not X]
+        start = model.initial_point()
+        units = start[z.name].shape[1]
+        replaced = dict.fromkeys(of_data, product[1:] if at_center else product)
+        replaced |= dict.fromkeys(at_center, product[:1, :units])
+        *terms, value = clone_replace([*terms, *values], replaced)
         direction = pt.grad(pt.sum(value), product)
         terms = [term for term in terms if product in set(ancestors([term]))]
         if not terms:
@@ -151,12 +156,16 @@ class GatedNetwork:
         weight = pt.maximum(-pt.sum(along * bend, axis=1), 0.0) / size**2
         curve = along * pt.sqrt(weight)[:, None]
 
-        names = [f"{prefix}{name}" for name in ("scale", "along", "direction", "b_0")]
-        read = [model[name] if name in model.named_vars else pt.zeros(()) for name in names]
-        read = model.replace_rvs_by_values(read)
+        wanted = {"scale": model[f"{prefix}scale"]}
+        if f"{prefix}line" in model.named_vars:
+            wanted["line"] = model[f"{prefix}line"]
+        for name in ("effect", "level"):
+            if name in self.names:
+                rv = model[self.names[name]]
+                wanted[f"{name}_mean"], wanted[f"{name}_sd"] = rv.owner.op.dist_params(rv.owner)
+        read = model.replace_rvs_by_values(list(wanted.values()))
         own = set(model.value_vars)
         inputs = [variable for variable in ancestors([logp, *read]) if variable in own]
-        start = model.initial_point()
         self.shared = {v.name: pytensor.shared(start[v.name], name=v.name) for v in inputs}
         given = {v: self.shared[v.name] for v in inputs}
         distance = pt.dscalar("distance")
@@ -173,9 +182,13 @@ class GatedNetwork:
 
         self.likelihood = compiled([product], [logp])
         self.expansion = compiled([product], [logp, slope, curve])
-        self.read = compiled([], read)
+        self._wanted, self._read = tuple(wanted), compiled([], read)
         self.scale_at = compiled([distance], [scale])
-        return X.eval().astype(product.dtype), len(of_data) == len(products)
+        return X.eval().astype(product.dtype), not at_center
+
+    def read(self) -> dict[str, np.ndarray]:
+        """Scales, lines, and where the prior puts effects and level, at the shared values."""
+        return dict(zip(self._wanted, self._read(), strict=True))
 
     def sweep(
         self,
@@ -202,21 +215,22 @@ class GatedNetwork:
         """
         for name, shared in self.shared.items():
             shared.set_value(np.asarray(point[name], dtype=shared.dtype), borrow=True)
-        scale, along, direction, b_0 = self.read()
-        rows, spare = point[self.names["z"]].copy(), None
-        if "effect" in self.names:
-            spare = rows @ direction
-            rows += (along - spare)[:, None] * direction
+        before = self.read()
+        rows = point[self.names["z"]].copy()
+        if "line" in before:
+            rows = np.column_stack([rows, before["line"]])
         gates = Gates(
-            point[self.names["gate"]].copy(), float(point[self.names["threshold"]]), scale, rows
+            point[self.names["gate"]].copy(),
+            float(point[self.names["threshold"]]),
+            before["scale"],
+            rows,
         )
-        inside, weights = _open_weights(gates)
-        gates.product = self.table[:, inside] @ weights
-        at_center = self.center[inside] @ weights
+        inside = np.flatnonzero(gates.scale > 0)
+        gates.product = self.table[:, inside] @ (gates.scale[inside, None] * rows[inside])
         gates.logp = float(self.likelihood(gates.product)[0])
         accepted = sum(self.move(gates, chances, rng) for _ in range(moves))
         if gates.changed:
-            point = self._write(point, gates, spare, direction, b_0, at_center)
+            point = self._write(point, gates, before)
         return point, accepted
 
     def move(self, gates: Gates, chances: np.ndarray, rng: np.random.Generator) -> bool:
@@ -322,49 +336,32 @@ class GatedNetwork:
         return state.logp - closed.logp - 0.5 * rows @ rows - state.proposal + of_gate
 
     def _write(
-        self,
-        point: dict[str, np.ndarray],
-        gates: Gates,
-        spare: np.ndarray | None,
-        direction: np.ndarray,
-        b_0: np.ndarray,
-        at_center: np.ndarray,
+        self, point: dict[str, np.ndarray], gates: Gates, before: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """Put what has changed into the variables that the model samples."""
         names, point = self.names, dict(point)
+        units = point[names["z"]].shape[1]
         moved = np.concatenate([self.columns[group] for group in sorted(gates.changed)])
         point[names["gate"]] = gates.u
-        rows = point[names["z"]].copy()
-        rows[moved] = gates.rows[moved]
-        if spare is not None:
-            along = gates.rows[moved] @ direction
-            # The part of a row along the direction is free where the effect stands for it.
-            rows[moved] += (spare[moved] - along)[:, None] * direction
-        point[names["z"]] = rows
-        self.shared[names["gate"]].set_value(gates.u, borrow=True)
-        if spare is not None:
-            ones = np.ones_like(point[names["effect"]])
-            self.shared[names["effect"]].set_value(ones, borrow=True)
-        _, per_effect, _, b_0_now = self.read()
-        if spare is not None:
-            effect = point[names["effect"]].copy()
-            effect[moved] = along / per_effect[moved]
-            point[names["effect"]] = effect
-        if "b_1" in names:
-            inside, weights = _open_weights(gates)
-            step = self.center[inside] @ weights - at_center
-            point[names["b_1"]] = point[names["b_1"]] + step
+        for name, part in (("z", np.s_[:, :units]), ("line", np.s_[:, -1])):
+            if name in names:
+                values = point[names[name]].copy()
+                values[moved] = gates.rows[part][moved]
+                point[names[name]] = values
+        for name in ("gate", "z"):
+            if names[name] in self.shared:
+                self.shared[names[name]].set_value(point[names[name]], borrow=True)
+        now = self.read()
+        if "effect" in names:
+            # The effects are about what the units do, all of which may have moved.
+            effect = now["effect_mean"] + now["effect_sd"] * gates.rows[:, -1]
+            point[names["effect"]] = effect.astype(point[names["effect"]].dtype)
         if "level" in names:
-            # The bias stays, so the level goes with the scales.
+            # The bias stays, so the level goes with the units.
             level = point[names["level"]]
-            point[names["level"]] = np.asarray(level + b_0 - b_0_now, dtype=level.dtype)
+            level = level + now["level_mean"] - before["level_mean"]
+            point[names["level"]] = np.asarray(level, dtype=point[names["level"]].dtype)
         return point
-
-
-def _open_weights(gates: Gates) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the open gates, and their weights."""
-    inside = np.flatnonzero(gates.scale > 0)
-    return inside, gates.scale[inside, None] * gates.rows[inside]
 
 
 def _products(graphs: Sequence[Variable], z: Variable) -> list[Variable]:

@@ -30,9 +30,9 @@ __all__ = ["gated_dot"]
 BLOCK = 128
 
 
-NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "along": 1, "direction": 1, "G": 2}
+NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "G": 2}
 #: The axis of each input that runs over the gates.
-LENGTHS = {"X": 1, "center": 0, "scale": 0, "rows": 0, "along": 0}
+LENGTHS = {"X": 1, "center": 0, "scale": 0, "rows": 0}
 
 
 class OpenProduct(Op):

@@ -48,22 +48,20 @@ class InputWeights:
     rows: np.ndarray
     x_scale: np.ndarray
     scale: np.ndarray | None = None
-    along: np.ndarray | None = None
-    direction: np.ndarray | None = None
+    line: np.ndarray | None = None
     category_of: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of draws, inputs and units."""
-        return self.rows.shape
+        """Numbers of draws, inputs and units, the line among them."""
+        *lead, width = self.rows.shape
+        return (*lead, width + (self.line is not None))
 
     def __getitem__(self, block: Any) -> np.ndarray:
         """Weights of these draws, on the raw scale of the inputs."""
         weights = self.rows[block]
-        if self.along is not None and self.direction is not None:
-            line = self.direction[block][..., None, :]
-            part = self.along[block] - np.sum(weights * line, axis=-1)
-            weights = weights + part[..., None] * line
+        if self.line is not None:
+            weights = np.concatenate([weights, self.line[block][..., None]], axis=-1)
         if self.scale is not None:
             weights = self.scale[block][..., None] * weights
         if self.category_of is not None:
@@ -76,7 +74,8 @@ class Network(NamedTuple):
 
     Shapes, for ``S`` draws: ``X`` ``(n, P)`` centred; ``inputs`` ``(S, P, K)`` on the raw scale of
     the inputs; ``bias`` ``(S, K)``; ``hidden`` pairs of ``(S, K, K')`` and ``(S, K')``; ``beta``
-    ``(S, K)`` on the scale of the outcome.
+    ``(S, K)`` on the scale of the outcome. With a ``line``, its output weight, the inputs have
+    the weights of one more unit, the last, whose value goes to the output as it is.
     """
 
     X: np.ndarray
@@ -85,6 +84,7 @@ class Network(NamedTuple):
     hidden: tuple[tuple[np.ndarray, np.ndarray], ...]
     beta: np.ndarray
     activation: str
+    line: float | None = None
 
     @classmethod
     def read(cls, posterior: xr.Dataset, constant: xr.Dataset, prefix: str = "") -> Network:
@@ -109,8 +109,8 @@ class Network(NamedTuple):
             rows = draws("W_1")
         else:
             rows, parts["scale"] = draws("z"), draws("scale")
-            if any(f"{prefix}{name}" in posterior for name in ("along", "direction", "effect")):
-                parts |= {name: draws(name) for name in ("along", "direction")}
+            if f"{prefix}line_sd" in constant:
+                parts["line"] = draws("line")
         if f"{prefix}category_of" in constant:
             parts["category_of"] = constant[f"{prefix}category_of"].values.astype(int)
         X = constant["X" if not prefix else _inputs_of(posterior, constant, prefix)]
@@ -121,6 +121,7 @@ class Network(NamedTuple):
             hidden=tuple((draws(f"W_{i}"), draws(f"b_{i}")) for i in range(2, depth + 1)),
             beta=draws("beta") * float(constant[f"{prefix}f_scale"]),
             activation=activation,
+            line=_line_weight(constant, prefix),
         )
 
     @property
@@ -141,25 +142,36 @@ class Network(NamedTuple):
         for start in range(0, self.n_draws, size):
             yield slice(start, min(start + size, self.n_draws))
 
-    def forward(self, block: slice) -> tuple[list[np.ndarray], np.ndarray]:
-        """Pre-activations of each layer and the last layer's units, ``(B, n, K)`` each."""
+    def values(self, block: slice) -> np.ndarray:
+        """Return f less its level, ``(B, n)``."""
+        _, unit, line = self.forward(block)
+        return np.einsum("snk,sk->sn", unit, self.beta[block]) + line
+
+    def forward(self, block: slice) -> tuple[list[np.ndarray], np.ndarray, np.ndarray | float]:
+        """Pre-activations of each layer, the last layer's units, and what the line adds to f."""
         act = as_activation(self.activation)
-        z = np.matmul(self.X, self.inputs[block]) + self.bias[block][:, None, :]
+        z = np.matmul(self.X, self.inputs[block])
+        line: np.ndarray | float = 0.0
+        if self.line is not None:
+            z, line = z[..., :-1], self.line * z[..., -1]
+        z = z + self.bias[block][:, None, :]
         preactivations, unit = [z], act.value(z)
         for W, b in self.hidden:
             z = np.matmul(unit, W[block]) + b[block][:, None, :]
             preactivations.append(z)
             unit = act.value(z)
-        return preactivations, unit
+        return preactivations, unit, line
 
     def slopes(self, block: slice) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-        """Gradient of f at the first pre-activation ``(B, n, K)``, derivatives, last units."""
+        """Gradient of f at the first layer's units ``(B, n, K)``, derivatives, last units."""
         derivative = as_activation(self.activation).derivative
-        preactivations, unit = self.forward(block)
+        preactivations, unit, _ = self.forward(block)
         derivatives = [derivative(z) for z in preactivations]
         slope = derivatives[-1] * self.beta[block][:, None, :]
         for (W, _), below in zip(self.hidden[::-1], derivatives[-2::-1], strict=True):
             slope = np.matmul(slope, W[block].transpose(0, 2, 1)) * below
+        if self.line is not None:
+            slope = np.concatenate([slope, np.full((*slope.shape[:2], 1), self.line)], axis=2)
         return slope, derivatives, unit
 
 
@@ -170,6 +182,13 @@ def without_level_mean(inputs: np.ndarray, category_of: np.ndarray) -> np.ndarra
         own = category_of == category
         inputs[..., own, :] -= inputs[..., own, :].mean(axis=-2, keepdims=True)
     return inputs
+
+
+def _line_weight(constant: xr.Dataset, prefix: str) -> float | None:
+    """Output weight of the line, on the scale of the outcome."""
+    if f"{prefix}line_sd" not in constant:
+        return None
+    return float(constant[f"{prefix}line_sd"] * constant[f"{prefix}f_scale"])
 
 
 def _inputs_of(posterior: xr.Dataset, constant: xr.Dataset, prefix: str) -> str:
@@ -232,17 +251,19 @@ def _trace_form(
 ) -> np.ndarray:
     """Return ``sum_i J_i' (Phi'Phi)^+ J_i`` of each draw; J: last units by first pre-activation.
 
-    ``||dPhi_p Phi^+||_F^2`` is then ``W_p' form W_p``.
+    ``||dPhi_p Phi^+||_F^2`` is then ``W_p' form W_p``; a line, whose output weight is known, adds
+    nothing.
     """
     gram = np.matmul(unit.transpose(0, 2, 1), unit)
     inverse = np.linalg.pinv(gram, hermitian=True)
-    forms = np.empty((unit.shape[0], network.inputs.shape[2], network.inputs.shape[2]))
+    width = network.bias.shape[1]
+    forms = np.zeros((unit.shape[0], *2 * (network.inputs.shape[2],)))
     for draw in range(unit.shape[0]):
         # jacobian[i] is (last units, first pre-activations)
-        jacobian = derivatives[0][draw][:, None, :] * np.eye(network.inputs.shape[2])
+        jacobian = derivatives[0][draw][:, None, :] * np.eye(width)
         for (W, _), above in zip(network.hidden, derivatives[1:], strict=True):
             jacobian = above[draw][:, :, None] * np.matmul(W[block][draw].T, jacobian)
-        forms[draw] = np.einsum(
+        forms[draw, :width, :width] = np.einsum(
             "ilk,lm,imj->kj", jacobian, inverse[draw], jacobian, optimize="optimal"
         )
     return forms

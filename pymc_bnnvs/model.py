@@ -29,7 +29,7 @@ def build_model(
     likelihood: str = "normal",
     noise: float | None = None,
     standardize: bool = True,
-    activation: str = "relu",
+    activation: str | None = None,
     feature_names: Sequence[str] | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
     always_in: str | Sequence[str] | None = None,
@@ -58,8 +58,10 @@ def build_model(
     standardize : bool
         Centre and scale inputs and outcome inside the model. ``f``, ``psi``, ``sigma`` and
         predictions are on the user's scale either way.
-    activation : str
-        ``"relu"``, ``"softplus"`` or ``"tanh"``.
+    activation : str, optional
+        ``"relu"``; ``"rounded_relu"``, whose kink is a parabola of width 0.4, and in which NUTS
+        takes twice the steps in length; ``"softplus"`` or ``"tanh"``. By default
+        ``"rounded_relu"`` for the prior ``"gated"``, and ``"relu"`` for the others.
     feature_names : sequence of str, optional
         Names of the inputs, where ``X`` has none.
     groups : mapping of str to sequence of str, optional
@@ -114,6 +116,7 @@ def build_model(
     """
     prior = as_prior(prior)
     hidden = check_hidden(hidden)
+    activation = prior.activation if activation is None else activation
     as_activation(activation)
     check_same_index(X, y)
     table = read_table(X, feature_names=feature_names, groups=groups, always_in=always_in)

@@ -102,38 +102,42 @@ def add_network(
         for i in range(2, len(hidden) + 1)
     ]
     beta = prior.output(rename, hidden[-1], layers[-1])
-    # Half of the units of a layer are active, about.
-    slope = 0.5 * beta
-    for W, _ in deeper[::-1]:
-        slope = 0.5 * pt.dot(W, slope)
-
-    first = prior.first_layer(slot, slope)
+    sampled = prior.first_layer(slot)
     if (table.category_of >= 0).any():
         pm.Data(rename("category_of"), table.category_of, dims=feature)
-        first = first.contrasts(table.category_of)
+    first = sampled.contrasts(table.category_of)
     # A bias at the centre of the inputs: same model, but NUTS sees no ridge along the mean.
     at_center = 0.0
     if not scales.standardized:
         at_center = first.product(x_center[None, :], None, x_scale)[0]
     b_1 = prior.hidden_bias(rename("b_1"), layers[0], at_center)
-    preactivation = first.product(X, x_center, x_scale) + b_1
+    spread = first.spread(table.scale / scales.x_scale)
+    # Half of the units of a layer are active, about, where nothing better is known.
+    slope = beta
+    for W, _ in deeper[::-1]:
+        slope = pt.dot(W, 0.5 * slope)
+    slope = slope * (act.normal_slope(b_1, spread) if act.normal_slope else 0.5)
+    first = prior.line(slot, sampled, slope).contrasts(table.category_of)
 
-    unit = act.graph(preactivation)
+    product = first.product(X, x_center, x_scale)
+    unit = act.graph(product[:, : hidden[0]] + b_1)
     for W, b in deeper:
         unit = act.graph(pt.dot(unit, W) + b)
     # Likewise the level of f in the place of its value where all units are 0.
-    spread = first.spread() if scales.standardized and not deeper else None
-    if spread is None or act.normal_mean is None:
+    if deeper or act.normal_mean is None or not prior.samples_level:
         b_0 = prior.intercept(rename("b_0"))
     else:
         units_mean = pt.dot(act.normal_mean(b_1, spread), beta)
         b_0 = prior.intercept(rename("level"), units_mean) - units_mean
         b_0 = pm.Deterministic(rename("b_0"), b_0)
-    f = pm.Deterministic(name, f_center + f_scale * (b_0 + pt.dot(unit, beta)), dims=(obs_dim,))
+    value = b_0 + pt.dot(unit, beta)
+    if first.line is not None:
+        value = value + first.line_sd * product[:, hidden[0]]
+    f = pm.Deterministic(name, f_center + f_scale * value, dims=(obs_dim,))
 
     psi = pm.Deterministic(
         rename("psi"),
-        network_importance(f, preactivation, first.weights() / x_scale[:, None]),
+        network_importance(f, product, first.weights() / x_scale[:, None]),
         dims=feature,
     )
     included = first.included
@@ -155,7 +159,7 @@ def relu_network(
     *,
     hidden: int | Sequence[int] = (20,),
     prior: str | Prior = "gated",
-    activation: str = "relu",
+    activation: str | None = None,
     scale: float = 1.0,
     standardize: bool = True,
     feature_names: Sequence[str] | None = None,
@@ -181,8 +185,10 @@ def relu_network(
     prior : str or Prior
         ``"gated"``, ``"gaussian"``, ``"ard"``, ``"horseshoe"``, ``"spike_slab"``, or a prior
         with its own parameters, as in ``bvs.priors.Gated(threshold_mean=1.5)``.
-    activation : str
-        ``"relu"``, ``"softplus"`` or ``"tanh"``.
+    activation : str, optional
+        ``"relu"``; ``"rounded_relu"``, whose kink is a parabola of width 0.4, and in which NUTS
+        takes twice the steps in length; ``"softplus"`` or ``"tanh"``. By default
+        ``"rounded_relu"`` for the prior ``"gated"``, and ``"relu"`` for the others.
     scale : float
         Unit of the function: the prior is that of a function of standard deviation about 1,
         times ``scale``. Give the outcome's standard deviation for a Gaussian outcome.
@@ -219,6 +225,7 @@ def relu_network(
     model = pm.modelcontext(None)
     prior = as_prior(prior)
     hidden = check_hidden(hidden)
+    activation = prior.activation if activation is None else activation
     as_activation(activation)
     if not np.isfinite(scale) or scale <= 0:
         raise ValueError(f"scale={scale!r}: give a positive, finite number.")

@@ -57,6 +57,8 @@ class Prior:
 
     kind: ClassVar[str] = ""
     exact_zeros: ClassVar[bool] = False
+    #: Activation that goes with the prior if none is asked for.
+    activation: ClassVar[str] = "relu"
     #: Parameters for which 0 has a meaning.
     may_be_zero: ClassVar[tuple[str, ...]] = ()
     #: Multiple of the variance of the gradient taken off a draw of psi: 2 under a flat prior, 1
@@ -77,13 +79,21 @@ class Prior:
                     f"give a positive, finite number."
                 )
 
-    def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
-        """Register the first layer's variables in the current model.
+    @property
+    def samples_level(self) -> bool:
+        """Whether the level of f is sampled, in the place of its value where all units are 0."""
+        return False
 
-        ``slope`` (units,) is the gradient of the function along the layer's units, about; a
-        prior may choose by it what it samples.
-        """
+    def first_layer(self, slot: Slot) -> FirstLayer:
+        """Register the first layer's variables in the current model."""
         raise NotImplementedError
+
+    def line(self, slot: Slot, first: FirstLayer, slope: TensorVariable) -> FirstLayer:
+        """Register a unit without a kink, for priors that have one.
+
+        ``slope`` (units,) is about the mean gradient of the function along the other units.
+        """
+        return first
 
     def hidden_layer(self, name: str, fan_in: int, dims: tuple[str, str]) -> TensorVariable:
         """Weights of a later layer; variance ``2 / fan_in`` (He et al. 2015)."""
@@ -182,6 +192,9 @@ class Gated(Prior):
         input at about 0.19, spread widely over the inputs' common sparsity.
     softness : float
         How gently a gate opens; 0 is a plain relu, whose kink shortens the steps of NUTS.
+    linear_sd : float
+        Beside the units an input has a line behind its gate, with the slope
+        ``s_p * linear_sd * g_p``, ``g_p ~ N(0, 1)``; 0 for a network without lines.
     reparametrize : bool
         Sample the linear effect of an input and the level of the function themselves, instead
         of through the weights. The same model, in coordinates that NUTS walks faster.
@@ -190,23 +203,31 @@ class Gated(Prior):
 
     Notes
     -----
-    What the data see first of an input is its linear effect, about ``s_p a'z_p`` with ``a`` the
-    slopes of the units. With ``d = a / |a|`` the row is written ``z_p + (g_p - d'z_p) d``, all
-    ``N(0, 1)``, and what is sampled is ``effect_p = g_p sqrt(x**2 + 1)``, ``x = s_p |a| / 0.1``:
-    the effect itself for an open gate, in tenths of the outcome's unit, and free noise for a
-    closed one.
+    What the data see first of an input is its linear effect: the slope of its line, and the mean
+    slope ``m_p`` of what the units do, about ``s_p sum_k z_pk beta_k Phi(b_k / sd_k)`` for units
+    that lie about ``N(b_k, sd_k**2)``. With the slope of the line as a coordinate, every other
+    weight would be tied to it by what the data know best. So what is sampled is
+    ``effect_p = g_p sqrt(x**2 + 1) + m_p / 0.1``, ``x = s_p linear_sd / 0.1``: the whole effect of
+    an open gate, in tenths of the outcome's unit, and free noise for a closed one.
     """
 
     threshold_mean: float = 1.0
     threshold_sd: float = 0.5
     softness: float = 0.5
+    linear_sd: float = 0.5
     reparametrize: bool = True
 
     kind: ClassVar[str] = "gated"
     exact_zeros: ClassVar[bool] = True
-    may_be_zero: ClassVar[tuple[str, ...]] = ("softness",)
+    activation: ClassVar[str] = "rounded_relu"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("softness", "linear_sd")
 
-    def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
+    @property
+    def samples_level(self) -> bool:
+        """Whether the level of f is sampled, in the place of its value where all units are 0."""
+        return self.reparametrize
+
+    def first_layer(self, slot: Slot) -> FirstLayer:
         """Register gates and rows."""
         # A chain that starts with the gates open finds the inputs; a closed gate has no gradient.
         # Where few of many are, the threshold starts high: else the jitter opens hundreds.
@@ -219,21 +240,22 @@ class Gated(Prior):
         if slot.always_in.any():
             scale = pt.switch(slot.always_in, abs(u), scale)
         scale = by_feature(slot, scale)
-        layer = FirstLayer(normal_rows(slot), scale, pt.gt(scale, 0.0))
-        return self._with_effects(slot, layer, scale, slope) if self.reparametrize else layer
+        return FirstLayer(normal_rows(slot), scale, pt.gt(scale, 0.0))
 
-    def _with_effects(
-        self, slot: Slot, layer: FirstLayer, scale: TensorVariable, slope: TensorVariable
-    ) -> FirstLayer:
-        """Register linear effects, which take the place of the rows' part along the slope."""
-        # All slopes are 0 where a chain starts.
-        size = pt.sqrt(pt.sum(slope**2) + 1e-12)
-        direction = pm.Deterministic(slot.name("direction"), slope / size, dims=slot.hidden)
+    def line(self, slot: Slot, first: FirstLayer, slope: TensorVariable) -> FirstLayer:
+        """Register the lines, by the linear effects that they make up for."""
+        if not self.linear_sd:
+            return first
+        line_sd = pm.Data(slot.name("line_sd"), self.linear_sd)
+        if not self.reparametrize:
+            line = pm.Normal(slot.name("line"), dims=slot.feature)
+            return first._replace(line=line, line_sd=line_sd)
         # In units of what a closed gate holds ready: PyMC's jitter at the start is 1.
-        sd = pt.sqrt((scale * size / (CLOSED_SPREAD * self.output_sd)) ** 2 + 1.0)
-        effect = pm.Normal(slot.name("effect"), 0.0, sd, dims=slot.feature)
-        along = pm.Deterministic(slot.name("along"), effect / sd, dims=slot.feature)
-        return layer._replace(along=along, direction=direction)
+        units = first.scale * pt.dot(first.rows, slope) / CLOSED_SPREAD
+        sd = pt.sqrt((first.scale * line_sd / CLOSED_SPREAD) ** 2 + 1.0)
+        effect = pm.Normal(slot.name("effect"), units, sd, dims=slot.feature)
+        line = pm.Deterministic(slot.name("line"), (effect - units) / sd, dims=slot.feature)
+        return first._replace(line=line, line_sd=line_sd)
 
 
 @dataclass(frozen=True)
@@ -255,7 +277,7 @@ class Gaussian(Prior):
 
     kind: ClassVar[str] = "gaussian"
 
-    def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
+    def first_layer(self, slot: Slot) -> FirstLayer:
         """Register the rows."""
         dims = (slot.feature, slot.hidden)
         return FirstLayer(pm.Normal(slot.name("W_1"), 0.0, self.sd, dims=dims))
@@ -300,7 +322,7 @@ class ARD(Prior):
 
     kind: ClassVar[str] = "ard"
 
-    def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
+    def first_layer(self, slot: Slot) -> FirstLayer:
         """Register scales and rows."""
         s = pm.HalfNormal(slot.name("input_scale"), self.scale_sd, dims=slot.group)
         return FirstLayer(normal_rows(slot), by_feature(slot, s))
@@ -335,7 +357,7 @@ class Horseshoe(Prior):
 
     kind: ClassVar[str] = "horseshoe"
 
-    def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
+    def first_layer(self, slot: Slot) -> FirstLayer:
         """Register scales and rows."""
         n_groups = slot.always_in.size
         expected = min(self.expected, n_groups / 2)
@@ -386,7 +408,7 @@ class SpikeSlab(Prior):
         if self.inclusion >= 1:
             raise ValueError(f"SpikeSlab(inclusion={self.inclusion!r}): give a number in (0, 1).")
 
-    def first_layer(self, slot: Slot, slope: TensorVariable) -> FirstLayer:
+    def first_layer(self, slot: Slot) -> FirstLayer:
         """Register latents and rows."""
         n_features = slot.group_of.size
         start = np.where(slot.starts_open[slot.group_of], 2.5, 0.0)

@@ -28,7 +28,7 @@ MEMORY = 200
 
 
 def gate_step(
-    model: pm.Model | None = None, *, target_accept: float = 0.8, moves: int = 90
+    model: pm.Model | None = None, *, target_accept: float = 0.8, moves: int = 30
 ) -> CompoundStep:
     """Return NUTS with moves that open and close gates, to pass to ``pm.sample`` as ``step``.
 
@@ -142,7 +142,7 @@ class GateMoves(BlockedStep):
         vars: list[Variable] | None = None,
         *,
         model: pm.Model | None = None,
-        moves: int = 90,
+        moves: int = 30,
         rng: Any = None,
         blocked: bool = True,
     ) -> None:

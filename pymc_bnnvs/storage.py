@@ -13,7 +13,7 @@ from pymc_bnnvs.report import replacing
 __all__ = ["compact", "write_draws"]
 
 #: What a closed gate leaves without a use, by the end of its name.
-UNUSED = ("z", "effect", "along")
+UNUSED = ("z", "effect", "line")
 
 
 def compact(idata: xr.DataTree) -> xr.DataTree:
@@ -31,7 +31,7 @@ def compact(idata: xr.DataTree) -> xr.DataTree:
     Returns
     -------
     DataTree
-        The same groups; in ``posterior`` the variables ``z``, ``effect`` and ``along`` are 0
+        The same groups; in ``posterior`` the variables ``z``, ``effect`` and ``line`` are 0
         where ``scale`` is.
 
     See Also

@@ -17,7 +17,7 @@ from pymc_bnnvs.gradient_field import Network
 from pymc_bnnvs.priors import PRIORS, Gated, Slot, as_prior
 
 FAST = {"mode": "FAST_COMPILE"}
-SHARED = ["gate", "threshold", "beta_raw", "tau_log__", "b_1", "W_2", "b_2", "sigma_log__"]
+SHARED = ["z", "gate", "threshold", "beta_raw", "tau_log__", "b_1", "W_2", "b_2", "sigma_log__"]
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +58,6 @@ def random_point(model, pattern, rng, spread=0.7):
     return point
 
 
-def rows_of(z, along, direction):
-    """Rows with their part along the direction replaced, any dims before."""
-    part = along - np.matmul(z, direction[..., None])[..., 0]
-    return z + part[..., None] * direction[..., None, :]
-
-
 GROUPS = {"groups": {"pair": ["a", "c"]}, "always_in": "d"}
 CASES = {
     "numbers": ("numbers", {"hidden": (3,)}),
@@ -75,35 +69,40 @@ CASES = {
     "softplus": ("mixed", {"hidden": (3,), "activation": "softplus"}),
     "tanh": ("numbers", {"hidden": (3,), "activation": "tanh"}),
     "relu gate": ("numbers", {"hidden": (3,), "softness": 0.0, "output_sd": 2.0}),
+    "steep lines": ("numbers", {"hidden": (3,), "linear_sd": 3.0}),
+    "no lines": ("mixed", {"hidden": (3,), "linear_sd": 0.0, **GROUPS}),
 }
 
 
-@pytest.mark.parametrize("case", list(CASES))
-def test_it_is_the_plain_model_in_other_coordinates(case, request):
-    """One density, up to the Jacobian and a part of z that nothing depends on."""
+@pytest.mark.parametrize("case", CASES)
+def test_density_is_that_of_the_plain_model(case, request):
+    """One density, up to the Jacobian."""
     data, options = CASES[case]
     X, y = request.getfixturevalue(data)
-    own = {name: options[name] for name in ("softness", "output_sd") if name in options}
+    names = ("softness", "output_sd", "linear_sd")
+    own = {name: options[name] for name in names if name in options}
     kwargs = {name: value for name, value in options.items() if name not in own}
     model, plain = (
         bvs.build_model(X, y, prior=Gated(reparametrize=flag, **own), **kwargs)
         for flag in (True, False)
     )
     public = ["f", "psi", "inclusion", "scale", "beta"]
-    ours = compiled(model, ["direction", "along", "b_0", *public])
+    has_line = own.get("linear_sd") != 0
+    ours = compiled(model, ["b_0", *public, *["line"] * has_line])
     theirs = compiled(plain, public)
     rng = np.random.default_rng(1)
     for pattern in ("all", "some", "none", "some"):
         point = random_point(model, pattern, rng)
-        logp, direction, along, b_0, *values = ours(point)
-        assert np.linalg.norm(direction) == pytest.approx(1.0, rel=1e-9)
-        other = {name: point[name] for name in SHARED if name in point}
-        other |= {"z": rows_of(point["z"], along, direction), "b_0": np.asarray(b_0)}
+        logp, b_0, *values = ours(point)
+        other = {name: point[name] for name in SHARED if name in point} | {"b_0": np.asarray(b_0)}
+        jacobian = 0.0
+        if has_line:
+            other["line"] = values.pop()
+            steepness = values[3] * own.get("linear_sd", 0.5) / 0.1
+            jacobian = np.log(np.hypot(steepness, 1.0)).sum()
         assert set(other) == {value.name for value in plain.value_vars}
         logp_plain, *values_plain = theirs(other)
-        unused = stats.norm.logpdf(point["z"] @ direction).sum()
-        jacobian = np.log(point["effect"] / along).sum()
-        assert logp == pytest.approx(logp_plain + unused - jacobian, rel=1e-9)
+        assert logp == pytest.approx(logp_plain - jacobian, rel=1e-9)
         for name, value, value_plain in zip(public, values, values_plain, strict=True):
             np.testing.assert_allclose(
                 value, value_plain, rtol=1e-10, atol=1e-13 * np.abs(value).max(), err_msg=name
@@ -115,21 +114,31 @@ def test_it_is_the_plain_model_in_other_coordinates(case, request):
             assert (open_gates == 1) == (pattern == "all")
 
 
-def test_effect_is_the_linear_effect_of_an_open_gate(numbers):
-    """In units of 0.1, and free noise where the gate is closed."""
-    model = bvs.build_model(*numbers, hidden=3)
-    names = ["scale", "beta", "z", "along", "direction"]
+def test_effect_is_the_linear_effect_of_an_open_gate():
+    """In units of 0.1: the slope of the least squares line through f, with many normal rows."""
     rng = np.random.default_rng(2)
-    for shift in (0.0, 10.0, 1e4):
-        point = random_point(model, "some", rng)
-        point["gate"] = point["gate"] + shift
+    X = rng.normal(size=(20_000, 4)) * [1.0, 30.0, 1.0, 0.1]
+    model = bvs.build_model(X, rng.normal(size=len(X)), hidden=3)
+    for _ in range(3):
+        point = random_point(model, "all", rng)
+        # Then what the lines have to make up for is little beside them.
+        point["gate"] = point["gate"] + 3.0
         point["effect"] = 10.0 * point["effect"]
-        _, scale, beta, *row_parts = compiled(model, names)(point)
-        effect = scale[:, None] * rows_of(*row_parts) @ (0.5 * beta)
-        size = scale * np.linalg.norm(0.5 * beta)
-        expected = 0.1 * point["effect"] * size / np.hypot(size, 0.1)
-        np.testing.assert_allclose(effect, expected, rtol=1e-6)
-    np.testing.assert_allclose(effect, 0.1 * point["effect"], rtol=1e-4)
+        _, f, y_scale = compiled(model, ["f", "f_scale"])(point)
+        table = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0)])
+        line = np.linalg.lstsq(table, f / y_scale)[0]
+        error = np.std(f / y_scale - table @ line) / np.sqrt(len(X))
+        # The bend of f is largest far out, so the errors are larger than these.
+        np.testing.assert_allclose(0.1 * point["effect"], line[1:], atol=8 * error)
+
+
+def test_effect_of_a_closed_gate_is_noise():
+    X = np.random.default_rng(3).normal(size=(30, 3))
+    model = bvs.build_model(X, X[:, 0], hidden=3)
+    point = random_point(model, "none", np.random.default_rng(4))
+    _, line, f = compiled(model, ["line", "f"])(point)
+    np.testing.assert_array_equal(line, point["effect"])
+    assert np.ptp(f) < 1e-12
 
 
 @pytest.fixture(scope="module")
@@ -144,21 +153,21 @@ def prior_law():
     return drawn
 
 
-def test_prior_law_of_the_rows(prior_law):
-    """Standard normal, independent of each other and of all that they are made from."""
+def test_prior_law_of_the_lines(prior_law):
+    """Standard normal, independent of each other and of all that the effects are made from."""
     draws, _ = prior_law
-    rows = rows_of(*(draws[name].values for name in ("z", "along", "direction"))).reshape(4000, 9)
-    for row in rows.T:
-        assert stats.kstest(row, "norm").pvalue > 1e-4
+    lines = draws["line"].values
+    for line in lines.T:
+        assert stats.kstest(line, "norm").pvalue > 1e-4
     others = np.column_stack(
-        [draws[name].values.reshape(4000, -1) for name in ("beta", "scale", "tau", "b_1", "b_0")]
+        [draws[name].values.reshape(4000, -1) for name in ("z", "beta", "scale", "tau", "b_1")]
     )
-    # 36 + 9 * 11 correlations, and those of the squares.
+    # 3 + 3 * 20 correlations, and those of the squares.
     bound = stats.norm.isf(1e-6) / np.sqrt(4000)
-    for left, right in ((rows, others), (rows**2, others), (rows**2, np.abs(others))):
+    for left, right in ((lines, others), (lines**2, others), (lines**2, np.abs(others))):
         correlation = np.corrcoef(left, right, rowvar=False)
         np.fill_diagonal(correlation, 0.0)
-        assert np.abs(correlation[:9]).max() < bound
+        assert np.abs(correlation[:3]).max() < bound
 
 
 def test_prior_law_of_the_level(prior_law):
@@ -239,7 +248,7 @@ def test_product_is_that_with_the_weights(kind, always_in):
             always_in=np.array(always_in, dtype=bool),
             starts_open=np.ones(len(always_in), dtype=bool),
         )
-        first = prior.first_layer(slot, pm.Normal("slope", dims="hidden"))
+        first = prior.line(slot, prior.first_layer(slot), pm.Normal("slope", dims="hidden"))
         first = first.contrasts(np.array([-1, -1, -1, 0, 0, 0]))
     assert (first.included is not None) == prior.exact_zeros
     rng = np.random.default_rng(6)
@@ -297,9 +306,8 @@ def test_prediction_at_new_inputs_is_exact(mixed, hidden, standardize):
         ).predictions
     network = Network.read(tree.prior.dataset, constant)
     network = network._replace(X=new - constant["x_center"].values)
-    _, unit = network.forward(slice(None))
     level = constant["f_center"].item() + constant["f_scale"].item() * tree.prior["b_0"].values[0]
-    f = level[:, None] + np.einsum("snk,sk->sn", unit, network.beta)
+    f = level[:, None] + network.values(slice(None))
     np.testing.assert_allclose(predicted["f"].values[0], f, rtol=1e-9, atol=1e-9)
     assert (np.ptp(predicted["f"].values[closed], axis=1) < 1e-12).all()
     slope, _, _ = network.slopes(slice(None))
@@ -314,7 +322,7 @@ def gate_scale(softness, reparametrize=True):
     slot = Slot(str, "feature", "feature", "hidden", 1, 20, np.arange(1), no, yes)
     with pm.Model(coords={"feature": ["x"], "hidden": [0]}) as model:
         prior = Gated(softness=softness, reparametrize=reparametrize)
-        layer = prior.first_layer(slot, pt.ones(1))
+        layer = prior.first_layer(slot)
         (scale,) = model.replace_rvs_by_values([layer.scale[0]])
         gate, threshold = (model.rvs_to_values[model[name]] for name in ("gate", "threshold"))
     outs = [scale, pytensor.grad(scale, gate)[0]]
@@ -350,9 +358,9 @@ def test_a_soft_gate_opens_without_a_kink(softness):
     assert gate(c + 1e6 * softness)[1] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", ["relu", "softplus"])
+@pytest.mark.parametrize("name", ["relu", "rounded_relu", "softplus"])
 def test_mean_of_a_unit_is_about_that_of_a_normal_input(name):
-    """It only shifts the level: exact for the relu, near enough for the softplus."""
+    """It only shifts the level: exact for the relu, near enough for the others."""
     act = ACTIVATIONS[name]
     assert ACTIVATIONS["tanh"].normal_mean is None
     z = np.linspace(-9, 9, 4001)

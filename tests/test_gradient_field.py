@@ -105,11 +105,11 @@ def test_the_weights_of_all_draws_are_never_written_down_at_once():
         rows=rng.normal(size=(draws, n_features, width)),
         x_scale=rng.uniform(0.5, 2.0, size=n_features),
         scale=rng.uniform(size=(draws, n_features)),
-        along=rng.normal(size=(draws, n_features)),
-        direction=np.tile(np.eye(width)[0], (draws, 1)),
+        line=rng.normal(size=(draws, n_features)),
         category_of=np.repeat([-1, 0, 1], [300, 50, 50]),
     )
     network = random_network(draws=draws, n=20, n_features=n_features, widths=(width,))
+    network = network._replace(line=1.5)
     tracemalloc.start()
     parts = gradient_moments(network._replace(inputs=inputs), max_bytes=2**20)
     _, peak = tracemalloc.get_traced_memory()

@@ -80,42 +80,48 @@ def points_of(model, draws):
     return [{name: np.asarray(v[index]) for name, v in drawn.items()} for index in range(size)]
 
 
+def lines_at(network, point):
+    """Lines of a network, at values of the model's variables."""
+    for name, shared in network.shared.items():
+        shared.set_value(point[name])
+    return network.read()["line"]
+
+
 @pytest.mark.parametrize("build", MODELS)
-def test_what_the_moves_think_is_what_the_model_says(build):
-    """Likelihood and bias after the moves; no variable of another gate has moved."""
+def test_what_the_moves_think_is_what_the_model_says(build, monkeypatch):
+    """Likelihood before and after the moves, and the bias; of another gate nothing has moved."""
     model = build()
     moving = GateMoves(model=model, moves=12, rng=4)
     with model:
         draws = pm.sample_prior_predictive(5, random_seed=2)["prior"].dataset
-    likelihood = model.compile_logp(vars=model.observed_RVs)
     network = moving.networks[0]
     prefix = network.names["gate"].removesuffix("gate")
+    raw = len(network.table) > len(model["y_observed"].get_value())
+    density = model.compile_logp(vars=model.observed_RVs + [model[f"{prefix}b_1"]] * raw)
     (bias,) = model.replace_rvs_by_values([model[f"{prefix}b_0"]])
     bias = model.compile_fn(bias, inputs=model.value_vars, on_unused_input="ignore")
+    states, move = [], network.move
+
+    def watched(gates, *others):
+        states.append((gates, gates.logp))
+        return move(gates, *others)
+
+    monkeypatch.setattr(network, "move", watched)
     total = 0
     for before in points_of(model, draws):
+        states.clear()
         shares = np.full(len(network.columns), 1 / len(network.columns))
         after, accepted = network.sweep(before, shares, 12, moving.rng)
         total += accepted
-        for name, shared in network.shared.items():
-            shared.set_value(after[name])
-        scale, along, direction, b_0 = network.read()
-        rows = after[network.names["z"]].copy()
-        if "effect" in network.names:
-            rows += (along - rows @ direction)[:, None] * direction
-        inside = scale > 0
-        # The model's product is about the centre, whichever bias stays.
-        table = network.table - network.center * ("b_1" in network.names)
-        product = table[:, inside] @ (scale[inside, None] * rows[inside])
-        np.testing.assert_allclose(network.likelihood(product)[0], likelihood(after), rtol=1e-9)
-        np.testing.assert_allclose(b_0, bias(before), atol=1e-9)
-        gate = network.names["gate"]
+        assert states[0][1] == pytest.approx(density(before), rel=1e-9)
+        assert states[-1][0].logp == pytest.approx(density(after), rel=1e-9)
+        np.testing.assert_allclose(bias(after), bias(before), atol=1e-9)
+        gate, z = network.names["gate"], network.names["z"]
         stayed = np.flatnonzero(before[gate] == after[gate])
         columns = np.concatenate([network.columns[group] for group in stayed] + [[]]).astype(int)
-        for name in ("z", "effect"):
-            if name in network.names:
-                own = network.names[name]
-                np.testing.assert_array_equal(before[own][columns], after[own][columns])
+        np.testing.assert_array_equal(before[z][columns], after[z][columns])
+        lines = [lines_at(network, point)[columns] for point in (before, after)]
+        np.testing.assert_allclose(*lines, rtol=1e-9, atol=1e-9)
         others = set(before) - set(network.names.values())
         assert all(before[name] is after[name] for name in others)
     assert total > 0
@@ -133,6 +139,7 @@ def test_the_prior_is_stationary(build):
     data = model["y_observed"]
     network = moving.networks[-1]
     names = network.names
+    line_of = "effect" if "effect" in names else "line"
     shares = np.full(len(network.columns), 1 / len(network.columns))
     found = {"before": [], "after": []}
     for outcome, before in zip(outcomes, points_of(model, values), strict=True):
@@ -151,7 +158,7 @@ def test_the_prior_is_stationary(build):
                     u.max(),
                     z[0, 0],
                     (z[own] ** 2).sum(),
-                    np.abs(point[names["effect"]][own]).sum() if "effect" in names else 0.0,
+                    np.abs(point[names[line_of]][own]).sum(),
                     float(point[names["level"]]) if "level" in names else 0.0,
                 ]
             )

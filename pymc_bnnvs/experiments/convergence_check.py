@@ -25,15 +25,15 @@ from pymc_bnnvs.steps import gate_step
 
 __all__ = ["VARIANTS", "by_cell", "by_fit", "by_variant", "run"]
 
-PLAIN = Gated(softness=0.0, reparametrize=False)
 #: Arguments of ``build_model`` and of ``pm.sample`` that are compared with the defaults.
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "default": ({}, {}),
     "gate moves": ({}, {"step": gate_step}),
-    "plain gate, weights": ({"prior": PLAIN}, {}),
-    "plain gate, effects": ({"prior": Gated(softness=0.0)}, {}),
-    "soft gate, weights": ({"prior": Gated(reparametrize=False)}, {}),
-    "softness 1": ({"prior": Gated(softness=1.0)}, {}),
+    "relu with its kink": ({"activation": "relu"}, {}),
+    "no lines": ({"prior": Gated(linear_sd=0.0)}, {}),
+    "no lines, kink": ({"prior": Gated(linear_sd=0.0), "activation": "relu"}, {}),
+    "slopes, not effects": ({"prior": Gated(reparametrize=False)}, {}),
+    "gate with its kink": ({"prior": Gated(softness=0.0)}, {}),
     "10 units": ({"hidden": (10,)}, {}),
     "mass matrix of the draws": ({}, {"nuts": {"adaptation": "draw_diag"}}),
     "low-rank mass matrix": ({}, {"nuts": {"adaptation": "low_rank"}}),

@@ -56,8 +56,7 @@ def function_at(idata: xr.DataTree, X: np.ndarray, max_bytes: int = 2**26) -> np
     level = float(constant["f_center"] + constant["f_scale"] * posterior["b_0"].mean())
     total = np.zeros(len(X))
     for block in network.blocks(max_bytes):
-        _, unit = network.forward(block)
-        total += np.einsum("snk,sk->n", unit, network.beta[block])
+        total += network.values(block).sum(axis=0)
     return level + total / network.n_draws
 
 
