@@ -10,7 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor import TensorVariable
 
-from pymc_bnnvs.activations import as_activation
+from pymc_bnnvs.activations import Activation, as_activation
 from pymc_bnnvs.gradient import network_importance
 from pymc_bnnvs.priors import Prior, Slot, as_prior
 from pymc_bnnvs.table import Table, read_table
@@ -120,9 +120,6 @@ def add_network(
     first = prior.line(slot, sampled, slope).contrasts(table.category_of)
 
     product = first.product(X, x_center, x_scale)
-    unit = act.graph(product[:, : hidden[0]] + b_1)
-    for W, b in deeper:
-        unit = act.graph(pt.dot(unit, W) + b)
     # Likewise the level of f in the place of its value where all units are 0.
     if deeper or act.normal_mean is None or not prior.samples_level:
         b_0 = prior.intercept(rename("b_0"))
@@ -130,9 +127,7 @@ def add_network(
         units_mean = pt.dot(act.normal_mean(b_1, spread), beta)
         b_0 = prior.intercept(rename("level"), units_mean) - units_mean
         b_0 = pm.Deterministic(rename("b_0"), b_0)
-    value = b_0 + pt.dot(unit, beta)
-    if first.line is not None:
-        value = value + first.line_sd * product[:, hidden[0]]
+    value = b_0 + forward(act, product, b_1, deeper, beta, first.line_sd)
     f = pm.Deterministic(name, f_center + f_scale * value, dims=(obs_dim,))
 
     psi = pm.Deterministic(
@@ -151,6 +146,33 @@ def add_network(
         if included is not None:
             pm.Deterministic(rename("inclusion_group"), included[lead].astype("int8"), dims=group)
     return f
+
+
+def forward(
+    act: Activation,
+    product: TensorVariable,
+    bias: TensorVariable,
+    deeper: Sequence[tuple[TensorVariable, TensorVariable]],
+    beta: TensorVariable,
+    line_sd: TensorVariable | None,
+) -> TensorVariable:
+    """Return the network less its level, given the first layer's product.
+
+    ``line_sd`` is the output weight of the product's last column, if that is a line.
+    """
+    above = [*(W for W, _ in deeper), beta]
+    if line_sd is not None:
+        # To cut the line off would copy the product: it is a unit that no other takes up.
+        bias = pt.concatenate([bias, [0.0]])
+        above[0] = pt.concatenate([above[0], pt.zeros_like(above[0][:1])])
+    unit = act.graph(product + bias)
+    for W, (_, b) in zip(above, deeper, strict=False):
+        unit = act.graph(pt.dot(unit, W) + b)
+    value = pt.dot(unit, above[-1])
+    if line_sd is None:
+        return value
+    last = pt.zeros_like(bias)
+    return value + pt.dot(product, pt.set_subtensor(last[-1], line_sd))
 
 
 def relu_network(
