@@ -92,9 +92,9 @@ def build_model(
 
     Notes
     -----
-    The default prior is ``f(x) = b_0 + beta' relu(W' x + b)`` with ``W_p = s_p z_p``,
-    where ``s_p`` is exactly 0 while the gate ``u_p`` is below the threshold ``c``; see
-    :class:`pymc_bnnvs.priors.Gated`.
+    The default prior is ``f(x) = b_0 + l' x + beta' relu(W' x + b)`` with ``W_p = s_p z_p`` and
+    the line ``l_p = s_p g_p / 2``, where ``s_p`` is exactly 0 while the gate ``u_p`` is below the
+    threshold ``c``; see :class:`pymc_bnnvs.priors.Gated`.
 
     A chain starts with all gates open or, where there are more than half as many inputs as rows,
     with a quarter as many as there are rows open: those of the inputs whose association with the

@@ -28,7 +28,7 @@ MEMORY = 200
 
 
 def gate_step(
-    model: pm.Model | None = None, *, target_accept: float = 0.8, moves: int = 30
+    model: pm.Model | None = None, *, target_accept: float = 0.9, moves: int = 30
 ) -> CompoundStep:
     """Return NUTS with moves that open and close gates, to pass to ``pm.sample`` as ``step``.
 

@@ -12,7 +12,7 @@ import xarray as xr
 from scipy import stats
 
 import pymc_bnnvs as bvs
-from pymc_bnnvs.activations import ACTIVATIONS
+from pymc_bnnvs.activations import ACTIVATIONS, ROUNDING
 from pymc_bnnvs.gradient_field import Network
 from pymc_bnnvs.priors import PRIORS, Gated, Slot, as_prior
 
@@ -369,3 +369,21 @@ def test_mean_of_a_unit_is_about_that_of_a_normal_input(name):
         value = float(act.normal_mean(pt.constant(mean), pt.constant(sd)).eval(mode="FAST_COMPILE"))
         expected = weights @ act.value(mean + sd * z)
         assert value == pytest.approx(expected, abs=1e-5 if name == "relu" else 0.7)
+
+
+def test_a_rounded_relu_is_a_relu_away_from_its_kink():
+    act, relu = ACTIVATIONS["rounded_relu"], ACTIVATIONS["relu"]
+    z = np.linspace(-5.0, 5.0, 5001)
+    value, slope = act.value(z), act.derivative(z)
+    far = np.abs(z) >= ROUNDING
+    np.testing.assert_allclose(value[far], relu.value(z[far]), atol=1e-15)
+    assert (np.diff(value) >= 0).all()
+    # It lies above by at most a quarter of the half width, and its slope has no jump.
+    gap = value - relu.value(z)
+    assert gap.min() >= -1e-15
+    assert gap.max() == pytest.approx(ROUNDING / 4)
+    assert np.abs(np.diff(slope)).max() <= (z[1] - z[0]) / (2 * ROUNDING) * (1 + 1e-9)
+    np.testing.assert_allclose(np.gradient(value, z)[1:-1], slope[1:-1], atol=2e-3)
+    for scale in (1.0, 1e4):
+        graph = act.graph(pt.constant(scale * z)).eval(mode="FAST_COMPILE")
+        np.testing.assert_allclose(graph, act.value(scale * z), rtol=1e-10, atol=1e-10)
