@@ -60,12 +60,12 @@ class FirstLayer(NamedTuple):
         return rows if self.scale is None else self.scale[:, None] * rows
 
     def spread(self, x_sd: np.ndarray) -> TensorVariable:
-        """Return about the standard deviation of each unit over the data, ``(K,)``.
+        """Return about the standard deviation of a unit over the data.
 
-        As if the inputs, in units of ``x_sd``, were independent.
+        As if the inputs, in units of ``x_sd``, and the rows ``N(0, I)`` were independent.
         """
         scale = x_sd if self.scale is None else self.scale * x_sd
-        return pt.sqrt(pt.dot(scale**2, self.rows**2) + 1e-2)
+        return pt.sqrt(pt.sum(pt.sqr(scale)) + 1e-2)
 
     def product(
         self, X: TensorVariable, x_center: TensorVariable | None, x_scale: TensorVariable
@@ -76,7 +76,8 @@ class FirstLayer(NamedTuple):
             product = pt.dot(X, weights)
             return product if x_center is None else product - pt.dot(x_center[None, :], weights)
         scale = (self.included if self.scale is None else self.scale) / x_scale
-        return gated_dot(X, scale, self.all_rows(), x_center)
+        line = None if self.line is None else self.line[:, None]
+        return gated_dot(X, scale, self.rows, x_center, line)
 
 
 def contrasts(weights: TensorVariable, category_of: np.ndarray) -> TensorVariable:

@@ -17,7 +17,7 @@ from pytensor.graph.traversal import ancestors
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from pymc_bnnvs.gated_dot import OpenProduct
+from pymc_bnnvs.gated_dot import GatedDot
 from pymc_bnnvs.gradient_field import without_level_mean
 from pymc_bnnvs.priors import StartedNormalRV
 
@@ -159,10 +159,11 @@ class GatedNetwork:
         wanted = {"scale": model[f"{prefix}scale"]}
         if f"{prefix}line" in model.named_vars:
             wanted["line"] = model[f"{prefix}line"]
-        for name in ("effect", "level"):
+        for name, parts in (("effect", ("mean", "sd")), ("level", ("mean",))):
             if name in self.names:
-                rv = model[self.names[name]]
-                wanted[f"{name}_mean"], wanted[f"{name}_sd"] = rv.owner.op.dist_params(rv.owner)
+                node = model[self.names[name]].owner
+                params = node.op.dist_params(node)
+                wanted |= {f"{name}_{part}": p for part, p in zip(parts, params, strict=False)}
         read = model.replace_rvs_by_values(list(wanted.values()))
         own = set(model.value_vars)
         inputs = [variable for variable in ancestors([logp, *read]) if variable in own]
@@ -366,7 +367,7 @@ class GatedNetwork:
 
 def _products(graphs: Sequence[Variable], z: Variable) -> list[Variable]:
     """Gated products in graphs that depend on these rows."""
-    products = [v for v in ancestors(graphs) if v.owner and isinstance(v.owner.op, OpenProduct)]
+    products = [v for v in ancestors(graphs) if v.owner and isinstance(v.owner.op, GatedDot)]
     return [product for product in products if z in set(ancestors([product]))]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytensor
@@ -30,30 +30,36 @@ __all__ = ["gated_dot"]
 BLOCK = 128
 
 
-NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "G": 2}
+NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "more": 2, "G": 2}
 #: The axis of each input that runs over the gates.
-LENGTHS = {"X": 1, "center": 0, "scale": 0, "rows": 0}
+LENGTHS = {"X": 1, "center": 0, "scale": 0, "rows": 0, "more": 0}
 
 
-class OpenProduct(Op):
-    """``X - center`` times weights that are 0 where the gate is closed.
-
-    Inputs are ``X``, its centre and what the weights are made of, the scale and the rows first.
-    """
+class GatedDot(Op):
+    """``(X - center) @ (s[:, None] * [Z, M])`` over the rows with ``s > 0``; see ``gated_dot``."""
 
     __props__ = ()
-    names: ClassVar[tuple[str, ...]]
+    names = ("X", "center", "scale", "rows", "more")
+    gufunc_signature = "(n,p),(p),(p),(p,k),(p,l)->(n,m)"
 
     def make_node(self, *given: Any) -> Apply:
         """Check and cast the inputs."""
         inputs = as_inputs(self.names, given)
-        X, rows = inputs[0], inputs[3]
-        shape = (X.type.shape[0], rows.type.shape[1])
-        return Apply(self, inputs, [pt.tensor(dtype=X.dtype, shape=shape)])
+        n, width = inputs[0].type.shape[0], inputs[3].type.shape[1]
+        if width is not None:
+            width += inputs[4].type.shape[1]
+        return Apply(self, inputs, [pt.tensor(dtype=inputs[0].dtype, shape=(n, width))])
 
     def infer_shape(self, node: Apply, shapes: list) -> list:
         """Shape from those of the inputs."""
-        return [(shapes[0][0], shapes[3][1])]
+        return [(shapes[0][0], shapes[3][1] + shapes[4][1])]
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
+        """Multiply without the closed rows, in numpy."""
+        X, center, scale, rows, more = inputs
+        is_open = ~(scale <= 0)
+        weights = scale[is_open, None] * np.hstack([rows[is_open], more[is_open]])
+        output_storage[0][0] = (X[:, is_open] - center[is_open]) @ weights
 
     def pullback(
         self,
@@ -64,26 +70,23 @@ class OpenProduct(Op):
         """Gradients of the inputs."""
         (G,) = cotangents
         d_X = pt.dot(G, self.weights(*inputs[2:]).T)
-        return [d_X, -total(d_X, axis=0), *self.gradient()(*inputs, G)]
+        return [d_X, -total(d_X, axis=0), *GatedDotGrad()(*inputs, G)]
 
     def dense(self, X: Any, center: Any, *parts: Any) -> list[TensorVariable]:
         """Write the product out with ordinary operations, any batch dimensions first."""
         return [pt.matmul(X - center[..., None, :], self.weights(*parts))]
 
-    def weights(self, *parts: Any) -> TensorVariable:
-        """Weights (P, K) with the closed rows at 0."""
-        raise NotImplementedError
-
-    def gradient(self) -> OpenProductGrad:
-        """Return the operation of the weights' gradients."""
-        raise NotImplementedError
+    def weights(self, scale: Any, rows: Any, more: Any) -> TensorVariable:
+        """Weights (P, K + L) with the closed rows at 0."""
+        return open_scale(scale)[..., None] * beside(rows, more)
 
 
-class OpenProductGrad(Op):
-    """Gradients of a product in what its weights are made of, given that of the product, ``G``."""
+class GatedDotGrad(Op):
+    """Gradients of ``gated_dot`` along ``s``, ``Z`` and ``M``, given that of the product, ``G``."""
 
     __props__ = ()
-    names: ClassVar[tuple[str, ...]]
+    names = (*GatedDot.names, "G")
+    gufunc_signature = "(n,p),(p),(p),(p,k),(p,l),(n,m)->(p),(p,k),(p,l)"
 
     def make_node(self, *given: Any) -> Apply:
         """Check and cast the inputs."""
@@ -93,6 +96,18 @@ class OpenProductGrad(Op):
     def infer_shape(self, node: Apply, shapes: list) -> list:
         """Shapes of the inputs."""
         return shapes[2:-1]
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
+        """Fill in the gradients of the open rows, in numpy."""
+        X, center, scale, rows, more, G = inputs
+        is_open = ~(scale <= 0)
+        inner = (X[:, is_open] - center[is_open]).T @ G
+        grads = [np.zeros_like(of) for of in (scale, rows, more)]
+        grads[0][is_open] = np.sum(np.hstack([rows[is_open], more[is_open]]) * inner, axis=1)
+        inner *= scale[is_open, None]
+        grads[1][is_open], grads[2][is_open] = np.split(inner, [rows.shape[1]], axis=1)
+        for storage, grad in zip(output_storage, grads, strict=True):
+            storage[0] = grad
 
     def pullback(
         self,
@@ -115,56 +130,22 @@ class OpenProductGrad(Op):
         real = [*inputs, *(cotangent for _, cotangent in used)]
         return clone_replace(grads, dict(zip([*own, *weights], real, strict=True)))
 
-    def dense(self, *inputs: Any) -> list[TensorVariable]:
-        """Write the gradients out with ordinary operations, any batch dimensions first."""
-        raise NotImplementedError
-
-
-class GatedDot(OpenProduct):
-    """``(X - center) @ (s[:, None] * Z)`` over the rows with ``s > 0``; see ``gated_dot``."""
-
-    names = ("X", "center", "scale", "rows")
-    gufunc_signature = "(n,p),(p),(p),(p,k)->(n,k)"
-
-    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
-        """Multiply without the closed rows, in numpy."""
-        X, center, scale, rows = inputs
-        is_open = ~(scale <= 0)
-        weights = scale[is_open, None] * rows[is_open]
-        output_storage[0][0] = (X[:, is_open] - center[is_open]) @ weights
-
-    def weights(self, scale: Any, rows: Any) -> TensorVariable:
-        """Weights with the closed rows at 0."""
-        return open_scale(scale)[..., None] * rows
-
-    def gradient(self) -> OpenProductGrad:
-        """Return the operation of the weights' gradients."""
-        return GatedDotGrad()
-
-
-class GatedDotGrad(OpenProductGrad):
-    """Gradients of ``gated_dot`` along ``s`` and ``Z``, given that of the product, ``G``."""
-
-    names = (*GatedDot.names, "G")
-    gufunc_signature = "(n,p),(p),(p),(p,k),(n,k)->(p),(p,k)"
-
-    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
-        """Fill in the gradients of the open rows, in numpy."""
-        X, center, scale, rows, G = inputs
-        is_open = ~(scale <= 0)
-        inner = (X[:, is_open] - center[is_open]).T @ G
-        grad_scale, grad_rows = np.zeros_like(scale), np.zeros_like(rows)
-        grad_scale[is_open] = np.sum(rows[is_open] * inner, axis=1)
-        grad_rows[is_open] = scale[is_open, None] * inner
-        output_storage[0][0], output_storage[1][0] = grad_scale, grad_rows
-
-    def dense(self, X: Any, center: Any, scale: Any, rows: Any, G: Any) -> list[TensorVariable]:
+    def dense(
+        self, X: Any, center: Any, scale: Any, rows: Any, more: Any, G: Any
+    ) -> list[TensorVariable]:
         """Write the gradients out with ordinary operations."""
-        inner = open_inner(X, center, scale, rows, G)
-        return [total(rows * inner, axis=-1), open_scale(scale)[..., None] * inner]
+        both = beside(rows, more)
+        inner = open_inner(X, center, scale, both, G)
+        grad = open_scale(scale)[..., None] * inner
+        # In a number that is known: JAX can't cut at another.
+        last = more.type.shape[-1]
+        parts = [grad[..., :-last], grad[..., -last:]] if last else [grad, grad[..., :0]]
+        return [total(both * inner, axis=-1), *parts]
 
 
-def gated_dot(X: Any, scale: Any, rows: Any, center: Any = None) -> TensorVariable:
+def gated_dot(
+    X: Any, scale: Any, rows: Any, center: Any = None, more: Any = None
+) -> TensorVariable:
     """Multiply a table with gated weights, skipping the rows of closed gates.
 
     The value is that of ``(X - center) @ (scale[:, None] * rows)`` with ``scale`` cut off at 0,
@@ -181,10 +162,13 @@ def gated_dot(X: Any, scale: Any, rows: Any, center: Any = None) -> TensorVariab
         Weights at a scale of 1.
     center : tensor, shape (P,), optional
         Taken off the columns of ``X``; 0 if not given.
+    more : tensor, shape (P, L), optional
+        Weights at a scale of 1 of further columns, behind those of ``rows``, where to put them
+        there would copy the rows. ``L`` must be a part of the type.
 
     Returns
     -------
-    TensorVariable, shape (n, K)
+    TensorVariable, shape (n, K + L)
         Of the dtype that the dtypes promote to.
 
     Raises
@@ -207,14 +191,17 @@ def gated_dot(X: Any, scale: Any, rows: Any, center: Any = None) -> TensorVariab
     """
     if center is None:
         center = pt.zeros_like(scale)
-    return GatedDot()(X, center, scale, rows)
+    if more is None:
+        more = pt.as_tensor_variable(rows)[..., :0]
+        more = pt.specify_shape(more, (*more.type.shape[:-1], 0))
+    return GatedDot()(X, center, scale, rows, more)
 
 
 def as_inputs(names: Sequence[str], values: Sequence[Any]) -> list[TensorVariable]:
     """Tensors of one floating dtype, which BLAS needs, with ndims and lengths that fit."""
     tensors = dict(zip(names, map(pt.as_tensor_variable, values), strict=True))
-    # The centre last: one that was not given is made from the scale.
-    for name in sorted(tensors, key="center".__eq__):
+    # These two last: those that were not given are made from the others.
+    for name in sorted(tensors, key=("center", "more").__contains__):
         if tensors[name].ndim != NDIM[name]:
             raise ValueError(f"{name} has {tensors[name].ndim} dimensions, not {NDIM[name]}.")
     lengths = {n: tensors[n].type.shape[axis] for n, axis in LENGTHS.items() if n in tensors}
@@ -224,10 +211,20 @@ def as_inputs(names: Sequence[str], values: Sequence[Any]) -> list[TensorVariabl
             f"{lengths['scale']} gates and rows {lengths['rows']} rows: these must be the same "
             "number."
         )
+    if "more" in tensors and tensors["more"].type.shape[1] is None:
+        raise ValueError("more has an unknown number of columns: give it a static shape.")
     dtype = pytensor.scalar.upcast(*(tensor.dtype for tensor in tensors.values()))
     if dtype not in ("float32", "float64"):
         dtype = pytensor.config.floatX
     return [tensor.astype(dtype) for tensor in tensors.values()]
+
+
+def beside(rows: Any, more: Any) -> TensorVariable:
+    """Columns of both; either may have batch dimensions."""
+    if rows.ndim != more.ndim:
+        of_rows, of_more = pt.broadcast_arrays(rows[..., :1], more[..., :1])
+        rows, more = rows + pt.zeros_like(of_rows), more + pt.zeros_like(of_more)
+    return pt.concatenate([rows, more], axis=-1)
 
 
 def open_scale(scale: TensorVariable) -> TensorVariable:
@@ -247,11 +244,11 @@ def total(values: TensorVariable, axis: int) -> TensorVariable:
     return pt.sum(values, axis=axis, acc_dtype=values.dtype)
 
 
-@node_rewriter([OpenProduct, OpenProductGrad, Blockwise])
+@node_rewriter([GatedDot, GatedDotGrad, Blockwise])
 def dense_product(fgraph: Any, node: Apply) -> list[TensorVariable] | None:
     """Write the products out with ordinary operations."""
     op = getattr(node.op, "core_op", node.op)
-    return op.dense(*node.inputs) if isinstance(op, OpenProduct | OpenProductGrad) else None
+    return op.dense(*node.inputs) if isinstance(op, GatedDot | GatedDotGrad) else None
 
 
 # XLA needs shapes that it knows, so it can't skip a row. A rewrite, because to register with
@@ -260,9 +257,10 @@ optdb.register("jax_gated_dot", dfs_rewriter(dense_product), "jax", position=0.9
 
 
 @numba_njit
-def open_rows(X: Any, center: Any, scale: Any, rows: Any) -> Any:
+def open_rows(X: Any, center: Any, scale: Any, rows: Any, more: Any) -> Any:
     # numba does not check an index.
-    if X.shape[1] != scale.size or center.size != scale.size or rows.shape[0] != scale.size:
+    P = scale.size
+    if X.shape[1] != P or center.size != P or rows.shape[0] != P or more.shape[0] != P:
         raise ValueError("gated_dot: X, center, scale and rows differ in the number of inputs")
     return np.flatnonzero(~(scale <= 0))
 
@@ -318,28 +316,32 @@ def _dense_dot(X: Any, Y: Any, kernel: str) -> tuple[Callable, str | None]:
 @register_funcify_and_cache_key(GatedDot)
 def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
     """Pack the open columns of ``X`` and multiply them by BLAS."""
-    X, _, _, rows = node.inputs
-    dense, key = _dense_dot(X, rows, "gated_dot 3")
+    X, _, _, rows, _ = node.inputs
+    dense, key = _dense_dot(X, rows, "gated_dot 4")
 
     @numba_njit
-    def gated_dot(X: Any, center: Any, scale: Any, rows: Any) -> Any:
-        n, width = X.shape[0], rows.shape[1]
-        is_open = open_rows(X, center, scale, rows)
-        if _most(is_open, scale):
-            weights = np.zeros(rows.shape, rows.dtype)
-            at_center = np.zeros(width, rows.dtype)
-            for p in is_open:
-                for k in range(width):
-                    weights[p, k] = scale[p] * rows[p, k]
-                    at_center[k] += center[p] * weights[p, k]
-            return dense(X, weights) - at_center
+    def gated_dot(X: Any, center: Any, scale: Any, rows: Any, more: Any) -> Any:
+        n, units = X.shape[0], rows.shape[1]
+        width = units + more.shape[1]
+        is_open = open_rows(X, center, scale, rows, more)
         if is_open.size == 0:
             return np.zeros((n, width), X.dtype)
-        weights = np.empty((is_open.size, width), rows.dtype)
+        all_rows = _most(is_open, scale)
+        weights = np.zeros((scale.size if all_rows else is_open.size, width), rows.dtype)
         for j in range(is_open.size):
+            p = is_open[j]
+            row = p if all_rows else j
+            for k in range(units):
+                weights[row, k] = scale[p] * rows[p, k]
+            for k in range(units, width):
+                weights[row, k] = scale[p] * more[p, k - units]
+        if not all_rows:
+            return open_product(X, center, is_open, weights)
+        at_center = np.zeros(width, rows.dtype)
+        for p in is_open:
             for k in range(width):
-                weights[j, k] = scale[is_open[j]] * rows[is_open[j], k]
-        return open_product(X, center, is_open, weights)
+                at_center[k] += center[p] * weights[p, k]
+        return dense(X, weights) - at_center
 
     return gated_dot, key
 
@@ -350,18 +352,20 @@ def numba_gated_dot_grad(
 ) -> tuple[Callable, str | None]:
     """Pack the open columns of ``X``, multiply them by BLAS and put the result in its rows."""
     X, *_, G = node.inputs
-    dense, key = _dense_dot(X.T, G, "gated_dot_grad 3")
+    dense, key = _dense_dot(X.T, G, "gated_dot_grad 4")
 
     @numba_njit
-    def gated_dot_grad(X: Any, center: Any, scale: Any, rows: Any, G: Any) -> Any:
+    def gated_dot_grad(X: Any, center: Any, scale: Any, rows: Any, more: Any, G: Any) -> Any:
         n, width = G.shape
-        if X.shape[0] != n or rows.shape[1] != width:
+        units = rows.shape[1]
+        if X.shape[0] != n or units + more.shape[1] != width:
             raise ValueError("gated_dot: the gradient has not the shape of the product")
-        is_open = open_rows(X, center, scale, rows)
+        is_open = open_rows(X, center, scale, rows, more)
         grad_scale = np.zeros(scale.size, scale.dtype)
         grad_rows = np.zeros(rows.shape, rows.dtype)
+        grad_more = np.zeros(more.shape, more.dtype)
         if is_open.size == 0:
-            return grad_scale, grad_rows
+            return grad_scale, grad_rows, grad_more
         all_rows = _most(is_open, scale)
         if all_rows:
             total = np.zeros(width, X.dtype)
@@ -374,9 +378,12 @@ def numba_gated_dot_grad(
         for j in range(is_open.size):
             p = is_open[j]
             row = p if all_rows else j
-            for k in range(width):
+            for k in range(units):
                 grad_scale[p] += rows[p, k] * inner[row, k]
                 grad_rows[p, k] = scale[p] * inner[row, k]
-        return grad_scale, grad_rows
+            for k in range(units, width):
+                grad_scale[p] += more[p, k - units] * inner[row, k]
+                grad_more[p, k - units] = scale[p] * inner[row, k]
+        return grad_scale, grad_rows, grad_more
 
     return gated_dot_grad, key

@@ -51,10 +51,15 @@ def joint_nonzero_set(included: np.ndarray, alpha: float) -> np.ndarray:
     """
     order = np.argsort(-included.mean(axis=0), kind="stable")
     # The share of draws that hold the first k can only fall with k.
-    all_in = np.logical_and.accumulate(included[:, order], axis=1).mean(axis=0)
+    lost = (~np.logical_and.accumulate(included[:, order], axis=1)).sum(axis=0)
     chosen = np.zeros(included.shape[1], dtype=bool)
-    chosen[order[all_in >= 1 - alpha]] = True
+    chosen[order[lost <= may_lose(len(included), alpha)]] = True
     return chosen
+
+
+def may_lose(n_draws: int, alpha: float) -> int:
+    """Count the draws that may be outside of what holds with probability ``1 - alpha``."""
+    return int(alpha * n_draws + 1e-9)  # alpha * n_draws may be just below a whole number
 
 
 def simultaneous_band(
@@ -121,9 +126,7 @@ def simultaneous_band(
     if method == "mvn":
         least = norm.sf(_normal_critical(np.where(known, draws, 0.0), alpha))
     else:
-        # As many draws may leave the band as the set of inputs away from 0 may lose.
-        outside = int(alpha * len(tail) + 1e-9)
-        least = float(np.sort(tail.min(axis=1))[outside])
+        least = float(np.sort(tail.min(axis=1))[may_lose(len(tail), alpha)])
     inside = tail.min(axis=1) >= least
 
     # An input that is never in has the band {0}.

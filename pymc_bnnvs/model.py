@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 
-from pymc_bnnvs.activations import as_activation
-from pymc_bnnvs.network import Scales, add_network, check_hidden
+from pymc_bnnvs.network import Scales, add_network, read_options
 from pymc_bnnvs.outcome import add_likelihood, read_outcome
-from pymc_bnnvs.priors import Prior, as_prior
+from pymc_bnnvs.priors import Prior
 from pymc_bnnvs.start import start_open
 from pymc_bnnvs.table import check_memory as check_memory_of
 from pymc_bnnvs.table import read_table
@@ -59,8 +58,8 @@ def build_model(
         Centre and scale inputs and outcome inside the model. ``f``, ``psi``, ``sigma`` and
         predictions are on the user's scale either way.
     activation : str, optional
-        ``"relu"``; ``"rounded_relu"``, whose kink is a parabola of width 0.4, and in which NUTS
-        takes twice the steps in length; ``"softplus"`` or ``"tanh"``. By default
+        ``"relu"``; ``"rounded_relu"``, with a parabola of width 0.4 in the place of the kink, so
+        that NUTS takes longer steps; ``"softplus"`` or ``"tanh"``. By default
         ``"rounded_relu"`` for the prior ``"gated"``, and ``"relu"`` for the others.
     feature_names : sequence of str, optional
         Names of the inputs, where ``X`` has none.
@@ -114,10 +113,7 @@ def build_model(
     Then sample it with PyMC, ``with model: idata = pm.sample()``, and ask
     ``bvs.select(idata)``.
     """
-    prior = as_prior(prior)
-    hidden = check_hidden(hidden)
-    activation = prior.activation if activation is None else activation
-    as_activation(activation)
+    prior, hidden, activation = read_options(prior, hidden, activation)
     check_same_index(X, y)
     table = read_table(X, feature_names=feature_names, groups=groups, always_in=always_in)
     n, n_features = table.values.shape

@@ -15,7 +15,7 @@ from pymc_bnnvs.gradient import network_importance
 from pymc_bnnvs.priors import Prior, Slot, as_prior
 from pymc_bnnvs.table import Table, read_table
 
-__all__ = ["add_network", "check_hidden", "relu_network"]
+__all__ = ["add_network", "read_options", "relu_network"]
 
 
 class Scales(NamedTuple):
@@ -38,6 +38,17 @@ def check_hidden(hidden: int | Sequence[int]) -> tuple[int, ...]:
             f"such as (20,) for one layer or (50, 50) for two."
         )
     return tuple(int(k) for k in widths)
+
+
+def read_options(
+    prior: str | Prior, hidden: int | Sequence[int], activation: str | None
+) -> tuple[Prior, tuple[int, ...], str]:
+    """Read what kind of network is asked for; without an activation it is the prior's."""
+    prior = as_prior(prior)
+    widths = check_hidden(hidden)
+    activation = prior.activation if activation is None else activation
+    as_activation(activation)
+    return prior, widths, activation
 
 
 def add_network(
@@ -127,7 +138,7 @@ def add_network(
         units_mean = pt.dot(act.normal_mean(b_1, spread), beta)
         b_0 = prior.intercept(rename("level"), units_mean) - units_mean
         b_0 = pm.Deterministic(rename("b_0"), b_0)
-    value = b_0 + forward(act, product, b_1, deeper, beta, first.line_sd)
+    value = b_0 + forward(act, product, b_1, deeper, beta, hidden, first.line_sd)
     f = pm.Deterministic(name, f_center + f_scale * value, dims=(obs_dim,))
 
     psi = pm.Deterministic(
@@ -154,6 +165,7 @@ def forward(
     bias: TensorVariable,
     deeper: Sequence[tuple[TensorVariable, TensorVariable]],
     beta: TensorVariable,
+    hidden: tuple[int, ...],
     line_sd: TensorVariable | None,
 ) -> TensorVariable:
     """Return the network less its level, given the first layer's product.
@@ -164,15 +176,14 @@ def forward(
     if line_sd is not None:
         # To cut the line off would copy the product: it is a unit that no other takes up.
         bias = pt.concatenate([bias, [0.0]])
-        above[0] = pt.concatenate([above[0], pt.zeros_like(above[0][:1])])
+        above[0] = pt.concatenate([above[0], np.zeros((1, *hidden[1:2]))])
     unit = act.graph(product + bias)
     for W, (_, b) in zip(above, deeper, strict=False):
         unit = act.graph(pt.dot(unit, W) + b)
     value = pt.dot(unit, above[-1])
     if line_sd is None:
         return value
-    last = pt.zeros_like(bias)
-    return value + pt.dot(product, pt.set_subtensor(last[-1], line_sd))
+    return value + pt.dot(product, line_sd * np.eye(hidden[0] + 1)[-1])
 
 
 def relu_network(
@@ -208,8 +219,8 @@ def relu_network(
         ``"gated"``, ``"gaussian"``, ``"ard"``, ``"horseshoe"``, ``"spike_slab"``, or a prior
         with its own parameters, as in ``bvs.priors.Gated(threshold_mean=1.5)``.
     activation : str, optional
-        ``"relu"``; ``"rounded_relu"``, whose kink is a parabola of width 0.4, and in which NUTS
-        takes twice the steps in length; ``"softplus"`` or ``"tanh"``. By default
+        ``"relu"``; ``"rounded_relu"``, with a parabola of width 0.4 in the place of the kink, so
+        that NUTS takes longer steps; ``"softplus"`` or ``"tanh"``. By default
         ``"rounded_relu"`` for the prior ``"gated"``, and ``"relu"`` for the others.
     scale : float
         Unit of the function: the prior is that of a function of standard deviation about 1,
@@ -245,10 +256,7 @@ def relu_network(
     ('feature',)
     """
     model = pm.modelcontext(None)
-    prior = as_prior(prior)
-    hidden = check_hidden(hidden)
-    activation = prior.activation if activation is None else activation
-    as_activation(activation)
+    prior, hidden, activation = read_options(prior, hidden, activation)
     if not np.isfinite(scale) or scale <= 0:
         raise ValueError(f"scale={scale!r}: give a positive, finite number.")
     options: dict[str, Any] = {"groups": groups, "always_in": always_in}

@@ -204,11 +204,11 @@ class Gated(Prior):
     Notes
     -----
     What the data see first of an input is its linear effect: the slope of its line, and the mean
-    slope ``m_p`` of what the units do, about ``s_p sum_k z_pk beta_k Phi(b_k / sd_k)`` for units
-    that lie about ``N(b_k, sd_k**2)``. With the slope of the line as a coordinate, every other
-    weight would be tied to it by what the data know best. So what is sampled is
-    ``effect_p = g_p sqrt(x**2 + 1) + m_p / 0.1``, ``x = s_p linear_sd / 0.1``: the whole effect of
-    an open gate, in tenths of the outcome's unit, and free noise for a closed one.
+    slope ``m_p`` of what the units do, about ``s_p sum_k z_pk beta_k Phi(b_k / sd)`` for units
+    that lie about ``N(b_k, sd**2)``, ``sd**2 = sum_p s_p**2``. With the slope of the line as a
+    coordinate, every other weight would be tied to it by what the data know best. So what is
+    sampled is ``effect_p = g_p sqrt(x**2 + 1) + m_p / 0.1``, ``x = s_p linear_sd / 0.1``: the whole
+    effect of an open gate, in tenths of the outcome's unit, and free noise for a closed one.
     """
 
     threshold_mean: float = 1.0

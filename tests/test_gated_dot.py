@@ -29,6 +29,17 @@ def dense_dot(X, scale, rows, center):
     return pt.dot(X - center, pt.maximum(scale, 0)[:, None] * rows)
 
 
+def apart(rows):
+    """Last column and those before it."""
+    return rows[:, :-1], pt.specify_shape(rows[:, -1:], (None, 1))
+
+
+def in_two_parts(X, scale, rows, center):
+    """Multiply with the last column apart."""
+    first, last = apart(rows)
+    return gated_dot(X, scale, first, center, last)
+
+
 def function(inputs, outputs, mode):
     if mode == "JAX":
         pytest.importorskip("jax")
@@ -66,9 +77,9 @@ def draw(n=7, n_features=12, width=3, share="few", seed=0):
     ]
 
 
-def assert_equals_dense(mode, values, rtol=1e-10):
+def assert_equals_dense(mode, values, rtol=1e-10, product=gated_dot):
     dtype = values[0].dtype.name
-    got = value_and_gradients(mode, gated_dot, dtype)(*values)
+    got = value_and_gradients(mode, product, dtype)(*values)
     want = value_and_gradients(FAST, dense_dot)(*[np.asarray(v, "float64") for v in values])
     assert got[0].dtype == got[-1].dtype == dtype
     for actual, desired in zip(got, want, strict=True):
@@ -94,6 +105,15 @@ def test_equals_the_dense_product_and_its_gradients(mode, n, n_features, width, 
 @pytest.mark.parametrize("share", list(SHARES))
 def test_every_share_of_open_gates(mode, share):
     assert_equals_dense(mode, draw(n=BLOCK + 9, n_features=20, width=4, share=share))
+
+
+@pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
+@pytest.mark.parametrize("share", list(SHARES))
+def test_a_column_apart(mode, share):
+    values = draw(n=BLOCK + 9, n_features=20, width=4, share=share)
+    assert_equals_dense(mode, values, product=in_two_parts)
+    values = [value.astype("float32") for value in values]
+    assert_equals_dense(mode, values, rtol=1e-4, product=in_two_parts)
 
 
 @pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])
@@ -148,9 +168,10 @@ def finite_difference_points():
     return [X, np.array([0.7, -0.5, 1.2, 0.4, -1.0, 2.0]), Z, rng.normal(size=6), G]
 
 
-def test_gradient_by_finite_differences():
+@pytest.mark.parametrize("product", [gated_dot, in_two_parts])
+def test_gradient_by_finite_differences(product):
     rng = np.random.default_rng(0)
-    verify_grad(gated_dot, finite_difference_points()[:4], rng=rng, mode=FAST)
+    verify_grad(product, finite_difference_points()[:4], rng=rng, mode=FAST)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +185,8 @@ def test_gradient_by_finite_differences():
 )
 def test_second_derivatives_by_finite_differences(reduce):
     def gradient(X, scale, rows, center, G):
-        return reduce(*GatedDotGrad()(X, center, scale, rows, G))
+        grad_scale, *parts = GatedDotGrad()(X, center, scale, *apart(rows), G)
+        return reduce(grad_scale, pt.concatenate(parts, axis=1))
 
     verify_grad(gradient, finite_difference_points(), rng=np.random.default_rng(0), mode=FAST)
 
@@ -218,12 +240,12 @@ def test_shapes_without_the_product():
     assert out.type.shape == (5, 2)
     X, Z = pt.matrix("X"), pt.matrix("Z")
     out = gated_dot(X, scale, Z)
-    shapes = [out.shape, *[g.shape for g in GatedDotGrad()(X, scale, scale, Z, out)]]
+    shapes = [out.shape, *[g.shape for g in GatedDotGrad()(X, scale, scale, *apart(Z), out)]]
     compiled = pytensor.function([X, scale, Z], shapes, mode=FAST)
     ops = {type(node.op) for node in compiled.maker.fgraph.apply_nodes}
     assert not ops & {GatedDot, GatedDotGrad}
     found = compiled(np.ones((5, 3)), np.ones(3), np.ones((3, 2)))
-    assert [tuple(shape) for shape in found] == [(5, 2), (3,), (3, 2)]
+    assert [tuple(shape) for shape in found] == [(5, 2), (3,), (3, 1), (3, 1)]
 
 
 def test_copies_of_the_graph():
@@ -326,11 +348,18 @@ def test_importing_it_does_not_import_jax():
         (((4, 3), (3,), (3,)), "rows has 1 dimensions, not 2"),
         (((4, 3), (2,), (3, 2)), "X has 3 columns, center 2 values, scale 2 gates and rows 3 rows"),
         (((4, 3), (3,), (3, 2), (4,)), "center 4 values"),
+        (((4, 3), (3,), (3, 2), (3,), (3,)), "more has 1 dimensions, not 2"),
+        (((4, 3), (3,), (3, 2), (3,), (4, 1)), "must be the same number"),
     ],
 )
 def test_shapes_are_checked(shapes, message):
     with pytest.raises(ValueError, match=message):
         gated_dot(*(np.ones(shape) for shape in shapes))
+
+
+def test_an_unknown_number_of_further_columns_is_refused():
+    with pytest.raises(ValueError, match="give it a static shape"):
+        gated_dot(np.ones((2, 3)), np.ones(3), np.ones((3, 1)), more=pt.matrix())
 
 
 @pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])

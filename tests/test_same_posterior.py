@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import arviz as az
 import numpy as np
 import pandas as pd
@@ -38,6 +40,34 @@ def counts_with_a_category():
     return X, y, {"likelihood": "poisson", "groups": {"pair": ["a", "b"]}}
 
 
+def draws_of(case, *, reference, moves=False):
+    """Draws of the default model, or of the whole product in plain coordinates."""
+    X, y, options = case()
+    model = bvs.build_model(X, y, hidden=3, prior=Gated(reparametrize=not reference), **options)
+    with dense(model) if reference else model:
+        idata = pm.sample(
+            2000 if reference else 1000,
+            tune=800,
+            chains=4,
+            # The plain coordinates have narrow places, where long steps miss.
+            **({} if moves else {"target_accept": 0.95}),
+            step=bvs.gate_step(moves=5) if moves else None,
+            random_seed=10,
+            progressbar=False,
+            quiet=True,
+        )
+    draws = idata["posterior"].dataset
+    draws = draws[[name for name in ("psi", "inclusion", "sigma", "b_0") if name in draws]]
+    inclusion = draws["inclusion"].astype(float)
+    return draws.assign(root=np.sqrt(draws["psi"]), inclusion=inclusion)
+
+
+@functools.cache
+def reference_of(case):
+    """Sample the plain model, once for all that are compared with it."""
+    return draws_of(case, reference=True)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("quiet_convergence")
 @pytest.mark.parametrize(
@@ -50,26 +80,7 @@ def counts_with_a_category():
     ],
 )
 def test_same_posterior(case, moves):
-    X, y, options = case()
-    found = []
-    for reference in (False, True):
-        model = bvs.build_model(X, y, hidden=3, prior=Gated(reparametrize=not reference), **options)
-        with dense(model) if reference else model:
-            idata = pm.sample(
-                3000 if reference else 1500,
-                tune=1000,
-                chains=4,
-                # The plain coordinates have narrow places, where long steps miss.
-                **({} if moves and not reference else {"target_accept": 0.95}),
-                step=bvs.gate_step(moves=5) if moves and not reference else None,
-                random_seed=10,
-                progressbar=False,
-                quiet=True,
-            )
-        draws = idata["posterior"].dataset
-        draws = draws[[name for name in ("psi", "inclusion", "sigma", "b_0") if name in draws]]
-        inclusion = draws["inclusion"].astype(float)
-        found.append(draws.assign(root=np.sqrt(draws["psi"]), inclusion=inclusion))
+    found = [draws_of(case, reference=False, moves=moves), reference_of(case)]
     for method, statistic in (("mean", "mean"), ("sd", "std")):
         if method == "sd":  # of what is 0 or 1 it follows from the mean
             found = [draws.drop_vars("inclusion") for draws in found]

@@ -16,7 +16,7 @@ from pymc_bnnvs.diagnostics import (
 )
 from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.experiments.designs import Simulated, simulate
-from pymc_bnnvs.experiments.equations import feynman
+from pymc_bnnvs.experiments.equations import feynman, read_equation
 from pymc_bnnvs.experiments.fits import columns, f1, may_be_in, sample, summarise_draws
 from pymc_bnnvs.experiments.results import fit_missing
 from pymc_bnnvs.model import build_model
@@ -47,10 +47,11 @@ def data_set(design: str, n: int, n_features: int, random_seed: int) -> Simulate
 
     An equation brings its own number of inputs.
     """
-    if ", SNR " not in design:
+    found = read_equation(design)
+    if found is None:
         return simulate(design, n, n_features, random_seed)
-    equation, snr = design.split(", SNR ")
-    return feynman(equation, n, float(snr), random_seed)
+    equation, snr = found
+    return feynman(equation, n, snr, random_seed)
 
 
 def run(

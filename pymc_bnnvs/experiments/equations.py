@@ -10,7 +10,7 @@ import numpy as np
 from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.experiments.designs import Simulated
 
-__all__ = ["EQUATIONS", "columns_of", "feynman"]
+__all__ = ["EQUATIONS", "columns_of", "feynman", "read_equation"]
 
 
 class Equation(NamedTuple):
@@ -58,6 +58,14 @@ EQUATIONS: dict[str, Equation] = {
     ),
 }
 COPIES = 50
+
+
+def read_equation(design: str) -> tuple[str, float] | None:
+    """Read equation and signal to noise of a design such as ``"I.15.3x, SNR 5"``; None if none."""
+    equation, marked, snr = design.partition(", SNR ")
+    if not marked:
+        return None
+    return equation, float(snr)
 
 
 def columns_of(equation: str) -> int:

@@ -15,8 +15,15 @@ from pymc_bnnvs.experiments.designs import Simulated
 from pymc_bnnvs.experiments.results import machine
 from pymc_bnnvs.summary import importance
 
-__all__ = ["columns", "f1", "may_be_in", "sample", "standardised_error"]
-__all__ += ["summarise_draws", "without_weights"]
+__all__ = [
+    "columns",
+    "f1",
+    "may_be_in",
+    "sample",
+    "standardised_error",
+    "summarise_draws",
+    "without_weights",
+]
 
 
 def sample(model: pm.Model, settings: dict[str, Any], seed: int, **options: Any) -> xr.DataTree:

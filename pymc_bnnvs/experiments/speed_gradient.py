@@ -19,7 +19,7 @@ import pytensor.tensor as pt
 from pymc.model.fgraph import fgraph_from_model, model_from_fgraph
 
 from pymc_bnnvs.experiments.designs import neural
-from pymc_bnnvs.gated_dot import OpenProduct
+from pymc_bnnvs.gated_dot import GatedDot
 from pymc_bnnvs.model import build_model
 
 __all__ = [
@@ -152,7 +152,7 @@ def dense(model: pm.Model) -> pm.Model:
         If the model has no gated product.
     """
     graph, _ = fgraph_from_model(model)
-    gated = [node for node in graph.toposort() if isinstance(node.op, OpenProduct)]
+    gated = [node for node in graph.toposort() if isinstance(node.op, GatedDot)]
     if not gated:
         raise ValueError("the model has no gated product")
     for node in gated:

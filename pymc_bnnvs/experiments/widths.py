@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pymc_bnnvs.experiments.convergence_check import data_set
-from pymc_bnnvs.experiments.equations import columns_of
+from pymc_bnnvs.experiments.equations import columns_of, read_equation
 from pymc_bnnvs.experiments.fits import f1, sample, standardised_error, summarise_draws
 from pymc_bnnvs.experiments.grid import run_grid, seed_of
 from pymc_bnnvs.experiments.networks import worst
@@ -86,8 +86,8 @@ def run(
 
 def n_inputs(design: str, n_features: int) -> int:
     """Return the number of inputs of a data set: an equation brings its own."""
-    equation, _, snr = design.partition(", SNR ")
-    return columns_of(equation) if snr else n_features
+    found = read_equation(design)
+    return n_features if found is None else columns_of(found[0])
 
 
 def fit(task: dict) -> pd.DataFrame:

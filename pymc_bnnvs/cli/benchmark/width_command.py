@@ -7,7 +7,7 @@ from pathlib import Path
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
 from pymc_bnnvs.cli.progress import run_with_progress
 from pymc_bnnvs.cli.reproduce.tables import with_errors
-from pymc_bnnvs.cli.terminal import echo
+from pymc_bnnvs.cli.terminal import echo, input_errors
 
 __all__ = ["widths"]
 
@@ -58,16 +58,15 @@ def widths(
     int
         Exit code.
     """
-    from pymc_bnnvs.cli.terminal import input_errors
     from pymc_bnnvs.errors import check_option
     from pymc_bnnvs.experiments.designs import DESIGNS as SIMULATED
-    from pymc_bnnvs.experiments.equations import EQUATIONS
+    from pymc_bnnvs.experiments.equations import EQUATIONS, read_equation
     from pymc_bnnvs.experiments.widths import DESIGNS, compare, run, summarise
 
     with input_errors():
         for name in design:
-            equation, _, snr = name.partition(", SNR ")
-            check_option("design", equation, EQUATIONS if snr else SIMULATED)
+            found = read_equation(name)
+            check_option("design", found[0] if found else name, EQUATIONS if found else SIMULATED)
         if len(n) != len(features):
             raise ValueError(f"--n and --features: {len(n)} and {len(features)}, give as many.")
     rows = run_with_progress(
