@@ -108,13 +108,16 @@ def open_draws(path: str | os.PathLike[str], model: pm.Model) -> xr.DataTree:
 
     Examples
     --------
-    >>> import nutpie, pymc_bnnvs as bvs  # doctest: +SKIP
-    >>> model = bvs.build_model(X, y, check_memory=False)  # doctest: +SKIP
-    >>> store = nutpie.zarr_store.LocalStore("draws.zarr", mkdir=True)  # doctest: +SKIP
-    >>> _ = nutpie.sample(
-    ...     nutpie.compile_pymc_model(model), chains=4, zarr_store=store
-    ... )  # doctest: +SKIP
-    >>> decision = bvs.select(open_draws("draws.zarr", model))  # doctest: +SKIP
+    Sampling takes its time, so this is no doctest::
+
+        import nutpie, pymc_bnnvs as bvs
+        from pymc_bnnvs.datasets import load_diabetes
+        from pymc_bnnvs.storage import open_draws
+
+        model = bvs.build_model(*load_diabetes(), check_memory=False)
+        store = nutpie.zarr_store.LocalStore("draws.zarr", mkdir=True)
+        nutpie.sample(nutpie.compile_pymc_model(model), chains=4, zarr_store=store)
+        decision = bvs.select(open_draws("draws.zarr", model))
     """
     stored = xr.open_datatree(path, engine="zarr", consolidated=False)
     # As wide as the model, and empty.

@@ -339,8 +339,8 @@ def check_memory(
         size += f" with {n_units} hidden units and {draws:,} draws"
     raise ValueError(
         f"{size} take about {needed / 1e9:,.1f} GB; this machine has {memory / 1e9:,.1f} GB. "
-        "Screen the columns first (or merge rare levels), use fewer hidden units, or take fewer "
-        "draws and pass check_memory=False."
+        "Screen the columns first (or merge rare levels) or use fewer hidden units; or pass "
+        "check_memory=False and take fewer draws, or let them go to disk (bvs.storage.open_draws)."
     )
 
 
