@@ -387,3 +387,15 @@ def test_a_rounded_relu_is_a_relu_away_from_its_kink():
     for scale in (1.0, 1e4):
         graph = act.graph(pt.constant(scale * z)).eval(mode="FAST_COMPILE")
         np.testing.assert_allclose(graph, act.value(scale * z), rtol=1e-10, atol=1e-10)
+
+
+def test_derivatives_of_the_rounded_relu():
+    """Its gradient is written by hand; the second derivative is the curvature of the parabola."""
+    act = ACTIVATIONS["rounded_relu"]
+    z = pt.vector("z")
+    slope = pytensor.grad(act.graph(z).sum(), z)
+    found = pytensor.function([z], [slope, pytensor.grad(slope.sum(), z)], mode="FAST_COMPILE")
+    points = np.array([-3.0, -0.7, -0.9, -0.1, 0.0, 0.3, 0.9, 1.1, 5.0]) * ROUNDING
+    first, second = found(points)
+    np.testing.assert_allclose(first, act.derivative(points), atol=1e-15)
+    np.testing.assert_allclose(second, (np.abs(points) < ROUNDING) / (2 * ROUNDING))

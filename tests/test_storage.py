@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import nutpie
 import pymc as pm
 import pytest
 import xarray as xr
@@ -82,7 +83,6 @@ def test_a_file_of_closed_gates_is_small(tmp_path):
 @pytest.mark.usefixtures("quiet_convergence")
 def test_draws_that_go_to_disk_as_they_are_drawn(model, tmp_path):
     """As docs/sampling.md advises for thousands of inputs: decided on, and predicted with."""
-    nutpie = pytest.importorskip("nutpie")
     path = tmp_path / "draws.zarr"
     nutpie.sample(
         nutpie.compile_pymc_model(model),
@@ -105,9 +105,8 @@ def test_draws_that_go_to_disk_as_they_are_drawn(model, tmp_path):
     xr.testing.assert_identical(*found)
     assert "mean_gradient" in found[0]
     posterior = tree["posterior"].dataset.load()
-    for name, values in compact(xr.DataTree.from_dict({"posterior": posterior}))[
-        "posterior"
-    ].items():
+    in_memory = compact(xr.DataTree.from_dict({"posterior": posterior}))
+    for name, values in in_memory["posterior"].items():
         np.testing.assert_array_equal(small["posterior"][name], values)
     with model:
         predicted = pm.sample_posterior_predictive(

@@ -61,7 +61,7 @@ def run(
 
 def fit(settings: dict[str, Any], seed: int) -> pd.DataFrame:
     """Fit one data set; one row."""
-    data = simulate("neural", settings["n"], settings["n_features"], seed)
+    data = simulate(settings["design"], settings["n"], settings["n_features"], seed)
     model = build_model(data.X, data.y, check_memory=False)
     row: dict[str, Any] = settings | {"seed": seed}
     with TemporaryDirectory(dir=Path.cwd()) as folder:
