@@ -19,7 +19,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from pymc_bnnvs.gated_dot import GatedDot
 from pymc_bnnvs.gradient_field import without_level_mean
-from pymc_bnnvs.priors import StartedNormalRV
+from pymc_bnnvs.started_normal import StartedNormalRV
 
 __all__ = ["GatedNetwork", "find_networks"]
 

@@ -11,7 +11,10 @@ from pymc.step_methods.compound import (
     CompoundStep,
     StepMethodState,
 )
-from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdaptExp
+from pymc.step_methods.hmc.quadpotential import (
+    QuadPotentialDiagAdaptExp,
+    QuadPotentialDiagAdaptState,
+)
 from pymc.step_methods.state import dataclass_state
 from pytensor.graph.basic import Variable
 
@@ -82,10 +85,22 @@ def gate_step(
     return CompoundStep([nuts, moving])
 
 
+@dataclass_state
+class SettlingMetricState(QuadPotentialDiagAdaptState):
+    """What a chain has learnt of the scales.
+
+    Without the running averages: PyMC fails to read theirs, so a step could be used only once.
+    They are made anew in every chain.
+    """
+
+    left: float
+
+
 class SettlingMetric(QuadPotentialDiagAdaptExp):
     """Mass matrix that is left alone after a number of updates."""
 
     left: float = np.inf
+    _state_class = SettlingMetricState
 
     def start(self, updates: int) -> None:
         """Start a chain."""

@@ -169,6 +169,7 @@ def made_up(job):
         "seconds": min(seconds, limit),
         "seconds_to_target": seconds if reached else None,
         "seconds_compile": 5.0,
+        "seconds_compile_again": 2.0,
         "gradient_us": 0.1 * job["n"] * job["n_features"],
         "r_hat": 1.0042 if reached else 1.8,
         "ess_bulk": 432.1,
@@ -288,14 +289,22 @@ def test_a_fit_that_does_not_end_is_killed_and_is_a_limit(worker, tmp_path):
 
 
 def test_the_result_of_a_worker_is_a_row(worker, monkeypatch):
+    """A second worker has other data and finds what the first has compiled."""
     worker("""
-    write(status="reached", holds=True, seconds=7.0, seconds_to_target=7.0, gradients=2_000_000,
-          seconds_sampling=5.0, gradient_us=4.0)
+    kept = pathlib.Path(os.environ["PYTENSOR_FLAGS"].partition("base_compiledir=")[2]) / "kept"
+    if job["seed"] == 1:
+        assert not kept.exists()
+        kept.touch()
+        write(status="reached", holds=True, seconds=7.0, seconds_to_target=7.0,
+              gradients=2_000_000, seconds_compile=2.0, seconds_sampling=5.0, gradient_us=4.0)
+    else:
+        write(status="limit", seconds_compile=0.5 if kept.exists() else 2.0)
     """)
     monkeypatch.setattr(speed, "available_cores", lambda: 2)
     row = speed.fit(JOB | {"limit_s": 10.0})
     assert (row["status"], row["error"]) == ("reached", None)
     assert row["microseconds_per_gradient"] == pytest.approx(5.0)
+    assert (row["seconds"], row["seconds_compile"], row["seconds_compile_again"]) == (7.0, 2.0, 0.5)
     assert set(row) <= set(speed.COLUMNS)
 
 
@@ -314,7 +323,7 @@ def test_a_failure_says_why(worker, code, error):
     assert error in row["error"] and "\n" not in row["error"]
 
 
-def test_a_worker_has_its_own_threads_and_nothing_compiled(tmp_path, monkeypatch):
+def test_a_worker_has_its_own_threads(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTENSOR_FLAGS", "optimizer_verbose=False")
     seen = speed.environment(4, tmp_path)
     assert {seen[name] for name in speed.THREADS} == {"1"}
@@ -552,9 +561,9 @@ def test_a_limit_is_shown_as_a_limit(rows):
     lines = text.split("\n")
     assert max(map(len, lines)) <= 80
     first = lines[1:5]
-    assert first[0].split() == "250 25 1000 ours 10 s 5 1.0 625 1.004 432".split()
-    assert first[1].split()[:6] == ["ours,", "gaussian", "40", "s", "5", "4.0"]
-    assert first[2].split() == "PyMC script > 100 s 5 > 10.0 625 1.800 432".split()
+    assert first[0].split() == "250 25 1000 ours 10 s 5 2 1.0 625 1.004 432".split()
+    assert first[1].split()[:6] == ["ours,", "gaussian", "40", "s", "5", "2"]
+    assert first[2].split() == "PyMC script > 100 s 5 2 > 10.0 625 1.800 432".split()
     assert "numpyro            > 100 s" in first[3]
     flat = " ".join(lines)
     assert "is no result" in flat

@@ -201,15 +201,16 @@ def test_models_it_is_not_for():
 def test_beside_nuts():
     """In the chains of ``pm.sample``: the same from the same seed, and importance knows of it."""
     found = []
-    for _ in range(2):
-        with plain():
+    with plain():
+        step = bvs.gate_step(moves=5)
+        for _ in range(2):
             found.append(
                 pm.sample(
                     40,
-                    tune=40,
+                    tune=80,
                     chains=2,
                     cores=1,
-                    step=bvs.gate_step(moves=5),
+                    step=step,
                     random_seed=1,
                     progressbar=False,
                 )

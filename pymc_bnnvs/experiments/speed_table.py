@@ -62,8 +62,8 @@ def table(rows: pd.DataFrame) -> str:
     -------
     str
     """
-    layout = "{:>5} {:>4} {:>4} {:<14} {:>11} {:>5} {:>6} {:>7} {:>5} {:>5}"
-    titles = ("method", "to target", "comp.", "x ours", "us/grad", "R-hat", "ESS")
+    layout = "{:>5} {:>4} {:>4} {:<14} {:>11} {:>5} {:>5} {:>6} {:>7} {:>5} {:>4}"
+    titles = ("method", "to target", "comp.", "again", "x ours", "us/grad", "R-hat", "ESS")
     lines = [layout.format("n", "P", "seed", *titles)]
     records = rows.to_dict("records")
     order = {method: place for place, method in enumerate(METHODS)}
@@ -78,6 +78,7 @@ def table(rows: pd.DataFrame) -> str:
                 METHODS[row["method"]],
                 time_of(row),
                 number(row["seconds_compile"], ".0f"),
+                number(row["seconds_compile_again"], ".0f"),
                 against_ours(row, ours),
                 number(row["gradient_us"], ".0f"),
                 number(row["r_hat"], ".3f"),
@@ -102,7 +103,8 @@ def notes(draws: str) -> list[str]:
             "to target: wall time until R-hat <= 1.01 and bulk ESS >= 400 for the psi of every "
             "true input, with the compilation (comp., seconds; nothing is compiled before) and "
             "the warm-up. '> 300 s' is no result: the fit was stopped at that limit and had not "
-            f"reached it. 'not reached': not with {draws} draws a chain either. x ours: in "
+            f"reached it. 'not reached': not with {draws} draws a chain either. again: the "
+            "compilation for other data of the same size, with what PyTensor has kept. x ours: in "
             "multiples of the time of our default."
         ),
         wrap(
