@@ -264,12 +264,16 @@ def open_rows(X: Any, center: Any, scale: Any, rows: Any, more: Any) -> Any:
 
 
 @numba_njit
-def _pack(X: Any, center: Any, columns: Any, first: int, out: Any) -> None:
-    # With all gates open this is a quarter of the time; a kernel without it, for that case, would
-    # be a fifth of the first compilation.
+def _pack(X: Any, shift: Any, columns: Any, first: int, out: Any) -> None:
     for i in range(out.shape[0]):
-        for j in range(columns.size):
-            out[i, j] = X[first + i, columns[j]] - center[columns[j]]
+        row = X[first + i]
+        # Without the detour, a fifth less time where all gates are open.
+        if columns.size == row.size:
+            for j in range(row.size):
+                out[i, j] = row[j] - shift[j]
+        else:
+            for j in range(columns.size):
+                out[i, j] = row[columns[j]] - shift[j]
 
 
 @numba_njit
@@ -279,9 +283,10 @@ def open_product(X: Any, center: Any, is_open: Any, weights: Any) -> Any:
     if is_open.size == 0:
         return out
     buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
+    shift = center[is_open]
     for first in range(0, n, BLOCK):
         block = buffer[: min(BLOCK, n - first)]
-        _pack(X, center, is_open, first, block)
+        _pack(X, shift, is_open, first, block)
         np.dot(block, weights, out[first : first + block.shape[0]])
     return out
 
@@ -294,10 +299,11 @@ def open_gradient(X: Any, center: Any, is_open: Any, G: Any) -> Any:
         return inner
     part = np.empty((is_open.size, width), X.dtype)
     buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
+    shift = center[is_open]
     contiguous = np.ascontiguousarray(G)
     for first in range(0, n, BLOCK):
         block = buffer[: min(BLOCK, n - first)]
-        _pack(X, center, is_open, first, block)
+        _pack(X, shift, is_open, first, block)
         np.dot(block.T, contiguous[first : first + block.shape[0]], part)
         inner += part
     return inner
@@ -322,7 +328,7 @@ def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable,
                 weights[j, units + k] = scale[p] * more[p, k]
         return open_product(X, center, is_open, weights)
 
-    return gated_dot, sha256(f"{__name__} gated_dot 5".encode()).hexdigest()
+    return gated_dot, sha256(f"{__name__} gated_dot 6".encode()).hexdigest()
 
 
 @register_funcify_and_cache_key(GatedDotGrad)
@@ -352,4 +358,4 @@ def numba_gated_dot_grad(
                 grad_more[p, k] = scale[p] * inner[j, units + k]
         return grad_scale, grad_rows, grad_more
 
-    return gated_dot_grad, sha256(f"{__name__} gated_dot_grad 5".encode()).hexdigest()
+    return gated_dot_grad, sha256(f"{__name__} gated_dot_grad 6".encode()).hexdigest()
