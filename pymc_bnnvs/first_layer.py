@@ -26,7 +26,7 @@ class FirstLayer(NamedTuple):
         True where the scale is above 0; not given if no prior weight is exactly 0.
     line : TensorVariable, shape (P,), optional
         Weights at a scale of 1 of one more unit, which has no kink: it stands behind the others.
-    line_sd : TensorVariable, optional
+    line_sd : float, optional
         Its output weight.
     """
 
@@ -34,7 +34,7 @@ class FirstLayer(NamedTuple):
     scale: TensorVariable | None = None
     included: TensorVariable | None = None
     line: TensorVariable | None = None
-    line_sd: TensorVariable | None = None
+    line_sd: float | None = None
 
     def contrasts(self, category_of: np.ndarray) -> FirstLayer:
         """Take the mean over a category's levels off their weights, which share a scale.

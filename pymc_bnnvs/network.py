@@ -166,7 +166,7 @@ def forward(
     deeper: Sequence[tuple[TensorVariable, TensorVariable]],
     beta: TensorVariable,
     hidden: tuple[int, ...],
-    line_sd: TensorVariable | None,
+    line_sd: float | None,
 ) -> TensorVariable:
     """Return the network less its level, given the first layer's product.
 

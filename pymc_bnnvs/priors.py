@@ -202,10 +202,13 @@ class Gated(Prior):
         """Register the lines, by the linear effects that they make up for."""
         if not self.linear_sd:
             return first
-        line_sd = pm.Data(slot.name("line_sd"), self.linear_sd)
+        # For those who read the draws; in the graph a number compiles sooner than a variable.
+        pm.Data(slot.name("line_sd"), self.linear_sd)
+        line_sd = self.linear_sd
         if not self.reparametrize:
             line = pm.Normal(slot.name("line"), dims=slot.feature)
             return first._replace(line=line, line_sd=line_sd)
+        assert first.scale is not None
         # In units of what a closed gate holds ready: PyMC's jitter at the start is 1.
         units = first.scale * pt.dot(first.rows, slope) / CLOSED_SPREAD
         sd = pt.sqrt((first.scale * line_sd / CLOSED_SPREAD) ** 2 + 1.0)
