@@ -267,7 +267,7 @@ def open_rows(X: Any, center: Any, scale: Any, rows: Any, more: Any) -> Any:
 def _pack(X: Any, shift: Any, columns: Any, first: int, out: Any) -> None:
     for i in range(out.shape[0]):
         row = X[first + i]
-        # Without the detour, a fifth less time where all gates are open.
+        # The columns are in order and apart: as many as there are need no lookup.
         if columns.size == row.size:
             for j in range(row.size):
                 out[i, j] = row[j] - shift[j]

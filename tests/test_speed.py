@@ -562,7 +562,7 @@ def test_a_limit_is_shown_as_a_limit(rows):
     assert max(map(len, lines)) <= 80
     first = lines[1:5]
     assert first[0].split() == "250 25 1000 ours 10 s 5 2 1.0 625 1.004 432".split()
-    assert first[1].split()[:6] == ["ours,", "gaussian", "40", "s", "5", "2"]
+    assert first[1].split()[:7] == ["ours,", "gaussian", "40", "s", "5", "2", "4.0"]
     assert first[2].split() == "PyMC script > 100 s 5 2 > 10.0 625 1.800 432".split()
     assert "numpyro            > 100 s" in first[3]
     flat = " ".join(lines)
