@@ -28,10 +28,12 @@ EVEN_SHARE = 0.25
 METRIC_SHARE = 0.8
 #: Draws that the share of a gate remembers, about.
 MEMORY = 200
+#: Proposals a draw for a gate that is in half of the time, and the least and the most in all.
+MOVES_EACH, FEWEST_MOVES, MOST_MOVES = 8, 30, 100
 
 
 def gate_step(
-    model: pm.Model | None = None, *, target_accept: float = 0.9, moves: int = 30
+    model: pm.Model | None = None, *, target_accept: float = 0.9, moves: int | None = None
 ) -> CompoundStep:
     """Return NUTS with moves that open and close gates, to pass to ``pm.sample`` as ``step``.
 
@@ -47,8 +49,9 @@ def gate_step(
         The model on the context stack if not given.
     target_accept : float
         Mean acceptance that NUTS adapts its step size to.
-    moves : int
-        Proposals a draw and network.
+    moves : int, optional
+        Proposals a draw and network. If not given, 30 to 100, the more the more gates are in
+        at times and out at times while the chain tunes.
 
     Returns
     -------
@@ -138,8 +141,8 @@ class GateMoves(BlockedStep):
     vars : list of variables, optional
         The networks' gates, rows and what stands for them; found in the model if not given.
     model : pm.Model, optional
-    moves : int
-        Proposals a draw and network.
+    moves : int, optional
+        Proposals a draw and network; see :func:`how_many` if not given.
     rng : Generator, optional
 
     See Also
@@ -149,7 +152,10 @@ class GateMoves(BlockedStep):
 
     name = "gate_moves"
     default_blocked = True
-    stats_dtypes_shapes: ClassVar[dict] = {"gates_moved": (np.int64, [])}
+    stats_dtypes_shapes: ClassVar[dict] = {
+        "gates_moved": (np.int64, []),
+        "gates_tried": (np.int64, []),
+    }
     _state_class = GateMovesState
 
     def __init__(
@@ -157,11 +163,11 @@ class GateMoves(BlockedStep):
         vars: list[Variable] | None = None,
         *,
         model: pm.Model | None = None,
-        moves: int = 30,
+        moves: int | None = None,
         rng: Any = None,
         blocked: bool = True,
     ) -> None:
-        if not isinstance(moves, int | np.integer) or moves < 1:
+        if moves is not None and (not isinstance(moves, int | np.integer) or moves < 1):
             raise ValueError(f"moves={moves!r}: give the number of proposals a draw, 1 or more.")
         model = pm.modelcontext(model)
         self.networks = find_networks(model)
@@ -184,16 +190,28 @@ class GateMoves(BlockedStep):
 
     def step(self, point: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[dict]]:
         """Try the moves of a draw."""
-        moved = 0
+        moved = tried = 0
         for network, share in zip(self.networks, self.shares, strict=True):
-            point, accepted = network.sweep(point, chances(share), self.moves, self.rng)
+            moves = how_many(share) if self.moves is None else self.moves
+            point, accepted = network.sweep(point, chances(share), moves, self.rng)
             moved += accepted
+            tried += moves
             if self.tune:
                 names = network.names
                 inside = point[names["gate"]] > point[names["threshold"]]
                 share += (inside - share) / min(self.seen + 10, MEMORY)
         self.seen += self.tune
-        return point, [{"gates_moved": moved}]
+        return point, [{"gates_moved": moved, "gates_tried": tried}]
+
+
+def how_many(share: np.ndarray) -> int:
+    """Proposals a draw, given the share of the draws that each gate is in.
+
+    It stands still after the tuning, as the shares do. Effective draws a second change little
+    between 30 and 100 where many gates are unsure; where none is, moves only cost.
+    """
+    unsure = 4 * float((share * (1 - share)).sum())
+    return int(np.clip(MOVES_EACH * unsure, FEWEST_MOVES, MOST_MOVES))
 
 
 def chances(share: np.ndarray) -> np.ndarray:

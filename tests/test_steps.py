@@ -11,7 +11,7 @@ from scipy import stats
 
 import pymc_bnnvs as bvs
 from pymc_bnnvs.priors import Gated
-from pymc_bnnvs.steps import GateMoves, chances
+from pymc_bnnvs.steps import GateMoves, chances, how_many
 
 RNG = np.random.default_rng(3)
 X = pd.DataFrame(RNG.uniform(size=(30, 4)), columns=list("abcd"))
@@ -185,6 +185,16 @@ def test_chances_go_where_the_data_are_unsure():
     assert found.sum() == pytest.approx(1.0)
     assert found[1] > 2 * found[3] > 2 * found[0] > 0
     assert chances(np.zeros(4)) * 4 == pytest.approx(0.25)
+
+
+def test_as_many_moves_as_gates_are_unsure():
+    assert how_many(np.repeat([0.0, 1.0], 50)) == 30
+    assert how_many(np.repeat([0.0, 0.5, 1.0], [90, 7, 5])) == 8 * 7
+    assert how_many(np.full(500, 0.5)) == 100
+    moving, point = GateMoves(model=plain(), rng=1), plain().initial_point()
+    moving.shares = [np.full(4, 0.5)]
+    assert moving.step(point)[1][0]["gates_tried"] == 8 * 4
+    assert GateMoves(model=plain(), moves=3, rng=1).step(point)[1][0]["gates_tried"] == 3
 
 
 def test_models_it_is_not_for():
