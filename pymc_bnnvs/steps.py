@@ -207,8 +207,8 @@ class GateMoves(BlockedStep):
 def how_many(share: np.ndarray) -> int:
     """Proposals a draw, given the share of the draws that each gate is in.
 
-    It stands still after the tuning, as the shares do. Effective draws a second change little
-    between 30 and 100 where many gates are unsure; where none is, moves only cost.
+    It stands still after the tuning, as the shares do. Each unsure gate wants its proposals;
+    where none is unsure, they only take time.
     """
     unsure = 4 * float((share * (1 - share)).sum())
     return int(np.clip(MOVES_EACH * unsure, FEWEST_MOVES, MOST_MOVES))

@@ -191,10 +191,10 @@ def test_as_many_moves_as_gates_are_unsure():
     assert how_many(np.repeat([0.0, 1.0], 50)) == 30
     assert how_many(np.repeat([0.0, 0.5, 1.0], [90, 7, 5])) == 8 * 7
     assert how_many(np.full(500, 0.5)) == 100
-    moving, point = GateMoves(model=plain(), rng=1), plain().initial_point()
-    moving.shares = [np.full(4, 0.5)]
-    assert moving.step(point)[1][0]["gates_tried"] == 8 * 4
-    assert GateMoves(model=plain(), moves=3, rng=1).step(point)[1][0]["gates_tried"] == 3
+    model = plain()
+    for moves, tried in ((None, 8 * 4), (3, 3)):
+        moving = GateMoves(model=model, moves=moves, rng=1)
+        assert moving.step(model.initial_point())[1][0]["gates_tried"] == tried
 
 
 def test_models_it_is_not_for():
