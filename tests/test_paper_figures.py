@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 from pymc_bnnvs.experiments import bvm, learning, networks
 from pymc_bnnvs.experiments.designs import simulate
+from pymc_bnnvs.experiments.figure_pages import bvm_page, learning_page
 from pymc_bnnvs.experiments.fits import standardised_error
 from pymc_bnnvs.experiments.networks import Recipe, function_at, sample_network
 from pymc_bnnvs.experiments.paper_pictures import draw_learning, draw_uncertainty
@@ -68,7 +70,9 @@ def fake_bvm_rows():
         [
             dict(network="paper", centering="trace", n=n, n_features=3, seed=seed, draws=100)
             | dict(truth=float(p > 0) * p, sigma_bvm=float(p), sigma_oracle=float(p), sd=p + 0.5)
-            | dict(cvm=0.01, covered=p != 2, in_band=True)
+            | dict(cvm=0.001, ess_shape=50.0, covered=p != 2, in_band=True)
+            | dict(r_hat=1.0 + 0.02 * (seed == 0), steps=63, seconds=2.0)
+            | dict(versions="pymc 6", machine="2 cores")
             for n in (100, 1000)
             for seed in range(3)
             for p in range(3)
@@ -82,23 +86,59 @@ def test_spread_and_coverage_by_hand():
     assert true["repetitions"] == 3
     assert true["mse_sd"] == pytest.approx(0.25 / np.var([1.0, 2.0]))
     assert true["covered"] == 0.5
+    assert true["cvm"] == pytest.approx(0.05)
     assert table.loc[(100, "null"), "covered"] == 1
     assert np.isnan(table.loc[(100, "null"), "mse_sd"])
 
 
-def test_pictures():
-    figure = draw_uncertainty(bvm.summarise(fake_bvm_rows()), n_draws=100)
-    assert [axis.get_xscale() for axis in figure.axes] == ["log"] * 4
-    rows = pd.DataFrame(
+def fake_learning_rows():
+    return pd.DataFrame(
         [
             dict(design=design, network="default", n=n, n_features=25, seed=seed, r_hat=1.0)
-            | dict(seconds=1.0, mse_f=1 / n, mse_psi=2 / n, mse_psi_law=3 / n)
+            | dict(seconds=1.0, steps=63, mse_f=1 / n, mse_psi=2 / n, mse_psi_law=3 / n)
+            | dict(versions="pymc 6", machine="2 cores")
             for design in ("linear", "neural")
             for n in (100, 200)
             for seed in range(2)
         ]
     )
-    figure = draw_learning(learning.summarise(rows))
+
+
+def test_pages():
+    page = learning_page(fake_learning_rows(), "some command")
+    assert "Made by `some command`" in page
+    assert "## neural" in page
+    assert "| 25 | default | 2 | psi | 0.02 ± 0 | 0.01 ± 0 |" in page
+    assert "| linear | default | 25 | 2 | -1.00 ± 0.00 | -1.00 ± 0.00 | 0.00 ± 0.00 |" in page
+    assert "| default | 25 | 8 of 8 | 1.000 | 63 | 1 |" in page
+    page = bvm_page(fake_bvm_rows(), "some command")
+    true, null = page.split("## Null inputs")
+    assert "| paper | trace | 3 | 100 | 3 | 1 ± 0 | 1 ± 0 | 0.05 | 0.50 ± 0.00 |" in true
+    assert "| paper | trace | 3 | 1000 | 3 | 1.00 ± 0.00 | 1.00 ± 0.00 |" in null
+    assert "| paper | 3 | 4 of 6 | 1.000 | 63 | 2 |" in null
+
+
+def test_distance_from_normal_counts_the_draws_that_it_is_worth():
+    rng = np.random.default_rng(1)
+    free = rng.normal(size=(4, 1000, 20))
+    # Runs of ten equal draws: a tenth of the number.
+    runs = np.repeat(rng.normal(size=(4, 100, 20)), 10, axis=1)
+    levels = bvm.null_quantiles((0.05, 0.95))
+    for draws, worth in ((free, 4000), (runs, 400)):
+        found = bvm.distance_from_normal(xr.DataArray(draws, dims=("chain", "draw", "feature")))
+        assert np.median(found["ess_shape"]) == pytest.approx(worth, rel=0.2)
+        scaled = found["cvm"] * found["ess_shape"]
+        assert ((levels[0] < scaled) & (scaled < levels[1])).mean() >= 0.75
+    constant = bvm.distance_from_normal(
+        xr.DataArray(np.zeros((2, 50, 1)), dims=("chain", "draw", "feature"))
+    )
+    assert np.isnan([*constant["cvm"], *constant["ess_shape"]]).all()
+
+
+def test_pictures():
+    figure = draw_uncertainty(bvm.summarise(fake_bvm_rows()))
+    assert [axis.get_xscale() for axis in figure.axes] == ["log"] * 4
+    figure = draw_learning(learning.summarise(fake_learning_rows()))
     assert len(figure.axes) == 4
     assert figure.axes[0].get_title() == "linear"
 

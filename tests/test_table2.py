@@ -117,6 +117,11 @@ def test_page_is_in_the_papers_order_beside_its_numbers():
     assert lines[2].endswith("| 2 | 0.62 ± 0.12 (0.65) | 0.62 ± 0.12 |")
     assert "(" not in lines[3]
     assert all(line.count("|") == lines[0].count("|") for line in lines[:5])
+    together = "| LASSO, threshold | 2 | 0.62 ± 0.09 | 0.65 | 1.00 ± 0.00 |"
+    assert any(line.startswith(together) for line in lines)
+    # Ours beside what the paper prints for its intervals.
+    assert any(line.startswith("| 250 | 25 | 0.62 ± 0.12 | 0.00 ± 0.00 | 0.90 |") for line in lines)
+    assert any(line.startswith("| 260 | 25 | 0.62 ± 0.12 | 0.00 ± 0.00 |  |") for line in lines)
 
 
 def test_printed_table_is_whole():
@@ -142,5 +147,6 @@ def test_everything_runs_quickly(tmp_path, capsys):
     assert rows["f1"].between(0, 1).all()
     for name in ("learning", "bvm"):
         assert len(pd.read_csv(tmp_path / f"{name}.csv"))
+        assert "## Convergence" in (tmp_path / f"{name}.md").read_text()
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "powers of n" in capsys.readouterr().out

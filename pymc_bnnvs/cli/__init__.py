@@ -225,7 +225,7 @@ def show(
 @app.command
 def demo(
     *,
-    draws: Positive = 3000,
+    draws: Positive = 2000,
     tune: Positive = 500,
     chains: Positive = 4,
     cores: Positive | None = None,

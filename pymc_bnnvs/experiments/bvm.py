@@ -7,10 +7,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import arviz as az
 import numpy as np
 import pandas as pd
+import xarray as xr
 
-from pymc_bnnvs.bernstein_von_mises import cramer_von_mises, network_sigma_bvm
+from pymc_bnnvs.bernstein_von_mises import (
+    cramer_von_mises,
+    cramer_von_mises_null,
+    network_sigma_bvm,
+)
 from pymc_bnnvs.diagnostics import ConvergenceWarning
 from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.experiments.designs import Simulated, simulate
@@ -19,7 +25,7 @@ from pymc_bnnvs.experiments.networks import NETWORKS, sample_network, worst
 from pymc_bnnvs.experiments.results import machine
 from pymc_bnnvs.summary import importance
 
-__all__ = ["run", "summarise"]
+__all__ = ["null_quantiles", "run", "summarise"]
 
 CELL = ["network", "centering", "n", "n_features"]
 
@@ -73,8 +79,8 @@ def fit(task: dict) -> pd.DataFrame:
 
     Columns: those of the task; ``centering``, ours for the prior and the paper's; ``feature``;
     ``truth``, psi at the data's rows; ``sigma_bvm``, ``sigma_oracle`` and ``sigma_whole``, see
-    :func:`limits`; ``sd`` of the centred draws; ``cvm``, their distance from the normal (NaN for
-    draws that are all the same); whether the pointwise interval, ``covered``, and the band,
+    :func:`limits`; ``sd`` of the centred draws; ``cvm`` and ``ess_shape``, see
+    :func:`distance_from_normal`; whether the pointwise interval, ``covered``, and the band,
     ``in_band``, both at 95 %, hold the truth; ``r_hat``, ``ess_bulk`` (the worst of the fit),
     ``seconds``.
     """
@@ -82,10 +88,8 @@ def fit(task: dict) -> pd.DataFrame:
     started = time.perf_counter()
     idata = sample_network(task["network"], data.X, data.y, seed_of(task))
     seconds = time.perf_counter() - started
-    draws = idata["posterior"].dataset["psi"].values.reshape(-1, task["n_features"])
-    shape = np.full(task["n_features"], np.nan)
-    moves = np.ptp(draws, axis=0) > 0
-    shape[moves] = cramer_von_mises(draws[:, moves])
+    psi = idata["posterior"].dataset["psi"]
+    shape = distance_from_normal(psi)
     of_fit = {**worst(idata), "seconds": seconds, **machine()}
     sigma = limits(data)
     rows = []
@@ -109,14 +113,34 @@ def fit(task: dict) -> pd.DataFrame:
                     "truth": data.psi,
                     **sigma,
                     "sd": found["sd"].values,
-                    "cvm": shape,
-                    "draws": len(draws),
+                    **shape,
+                    "draws": psi.sizes["chain"] * psi.sizes["draw"],
                     **inside,
                     **of_fit,
                 }
             )
         )
     return pd.concat(rows, ignore_index=True)
+
+
+def distance_from_normal(psi: xr.DataArray) -> dict[str, np.ndarray]:
+    """Cramer-von Mises distance of each input's draws, and how many draws it is worth.
+
+    ``cvm`` and ``ess_shape``, (P,), NaN for draws that are all the same. The distance of normal
+    draws falls as one by their number, so that only ``ess_shape * cvm`` compares fits. The draws
+    depend on each other, and the distance leaves out their mean and spread, so the number is the
+    effective one of the third Hermite polynomial (see :func:`cramer_von_mises_null`).
+    """
+    draws = psi.transpose("chain", "draw", ...).values
+    moves = np.ptp(draws, axis=(0, 1)) > 0
+    z = draws[..., moves]
+    z = (z - z.mean(axis=(0, 1))) / z.std(axis=(0, 1))
+    found = {name: np.full(len(moves), np.nan) for name in ("cvm", "ess_shape")}
+    if moves.any():
+        found["cvm"][moves] = cramer_von_mises(draws[..., moves], axis=(0, 1))
+        cubic = xr.DataArray(z**3 - 3 * z, dims=("chain", "draw", "feature"))
+        found["ess_shape"][moves] = az.ess(cubic, method="mean").values
+    return found
 
 
 def limits(data: Simulated) -> dict[str, np.ndarray | bool]:
@@ -154,7 +178,8 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
         One row a network, centring, size and kind of input: ``repetitions``; for the true inputs
         ``mse_sd`` and ``mse_sd_oracle``, the squared errors of the posterior's standard deviation
         as one of the limit's, in units of the limit's variance over the inputs; ``cvm``, the
-        median; ``covered`` and ``in_band``; each but the median with its ``_se`` over data sets.
+        median of ``ess_shape * cvm``, see :func:`null_quantiles`;
+        ``covered`` and ``in_band``; each but the median with its ``_se`` over data sets.
     """
     found = []
     for key, cell in rows.groupby(CELL, sort=False):
@@ -172,11 +197,20 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
             )
             found.append(
                 dict(zip(CELL, key, strict=True))
-                | {"inputs": kind, "repetitions": len(figures), "cvm": part["cvm"].median()}
+                | {"inputs": kind, "repetitions": len(figures)}
+                | {"cvm": (part["cvm"] * part["ess_shape"]).median()}
                 | figures.mean().to_dict()
                 | figures.sem().add_suffix("_se").to_dict()
             )
     return pd.DataFrame(found)
+
+
+def null_quantiles(levels: Sequence[float], random_seed: int = 1) -> np.ndarray:
+    """Quantiles that ``cvm`` of :func:`summarise` would have, were the draws normal.
+
+    They hardly depend on the number of draws; these are of a thousand.
+    """
+    return 1000 * cramer_von_mises_null(1000, quantiles=levels, random_seed=random_seed)[0]
 
 
 def spread_error(fit: pd.DataFrame, limit: str) -> float:

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pymc_bnnvs.bernstein_von_mises import cramer_von_mises_null
+from pymc_bnnvs.experiments.bvm import null_quantiles
 from pymc_bnnvs.experiments.pictures import plain_scales
 
 __all__ = ["draw_learning", "draw_uncertainty"]
@@ -55,21 +55,18 @@ def draw_learning(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def draw_uncertainty(table: pd.DataFrame, n_draws: int, random_seed: int = 1) -> Figure:
+def draw_uncertainty(table: pd.DataFrame) -> Figure:
     """Draw spread, shape and coverage of the posterior of psi against n.
 
     Parameters
     ----------
     table : DataFrame
         From :func:`pymc_bnnvs.experiments.bvm.summarise`.
-    n_draws : int
-        Draws behind each distance from the normal.
-    random_seed : int
-        Of the distances of normal draws, whose 5 to 95, 10 to 90 and 25 to 75 % are shaded.
 
     Returns
     -------
     Figure
+        Shaded: 5 to 95, 10 to 90 and 25 to 75 % of the distances of normal draws.
     """
     figure = Figure(figsize=(10.8, 6.8), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True)
@@ -85,7 +82,7 @@ def draw_uncertainty(table: pd.DataFrame, n_draws: int, random_seed: int = 1) ->
         _line(axes[1, 0], own, "covered", colour, line, label)
         other = null[(null[keys] == list(key)).all(axis=1)].sort_values("n")
         _line(axes[1, 1], other, "in_band", colour, line, label)
-    values, _ = cramer_von_mises_null(n_draws, random_seed=random_seed)
+    values = null_quantiles((0.05, 0.10, 0.25, 0.75, 0.90, 0.95))
     for low, high in ((0, 5), (1, 4), (2, 3)):
         axes[0, 1].axhspan(values[low], values[high], color="0.5", alpha=0.2, lw=0)
     for axis in axes.flat:
@@ -93,6 +90,7 @@ def draw_uncertainty(table: pd.DataFrame, n_draws: int, random_seed: int = 1) ->
     axes[0, 0].set(title="spread: error of sd(psi), true inputs")
     axes[0, 0].set_ylabel("in units of the limit's variance")
     axes[0, 1].set(title="shape: distance from a normal, true inputs")
+    axes[0, 1].set_ylabel("Cramer-von Mises x effective draws")
     axes[1, 0].set(ylim=(0, 1.02), title="pointwise 95 % intervals, true inputs", xlabel="rows")
     axes[1, 1].set(ylim=(0, 1.02), title="95 % band, null inputs", xlabel="rows")
     for axis in axes[1]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.resources import files
 
 import pandas as pd
 
+from pymc_bnnvs.experiments.markdown import figure, origin
+from pymc_bnnvs.experiments.markdown import table as table_of
 from pymc_bnnvs.experiments.table2 import FIGURES, differences, summarise
 
 __all__ = ["page", "printed"]
@@ -36,6 +37,7 @@ ROWS = {
     ("bart", "R squared"): "BART",
 }
 OURS = ("gated-network", "interval")
+PAPERS = ("paper-network", "trace, marginal")
 
 
 def printed() -> pd.DataFrame:
@@ -66,9 +68,7 @@ def page(rows: pd.DataFrame, command: str) -> str:
         print_of = print_of.iloc[:0]
     parts = [
         "# F1 of every method, by size of the data",
-        f"Made by `{command}`: fresh data in every repetition, Monte Carlo standard errors, and in "
-        "brackets what the paper prints. "
-        f"{'; '.join(sorted(rows['versions'].unique()))}; {', '.join(rows['machine'].unique())}.",
+        f"{origin(rows, command)} In brackets is what the paper prints.",
     ]
     for n_features, part in table.groupby("n_features"):
         parts += [f"## {n_features} inputs", block(part, print_of)]
@@ -77,12 +77,12 @@ def page(rows: pd.DataFrame, command: str) -> str:
         "Means over the sizes that a method has been run at, every size counted alike. FDP: share "
         "of false ones among the selected (0 if there are none); exact: share of data sets whose "
         "true inputs are selected and nothing else; AUC: chance that a true input scores above a "
-        "null one.",
-        overall(table),
+        "null one; printed: the paper's F1.",
+        overall(table, print_of),
     ]
     against = differences(rows, *OURS)
     if len(against):
-        parts += ["## Ours, interval, less the best other method", gaps(against)]
+        parts += ["## Ours, interval, less the best other method", gaps(against, table, print_of)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -104,10 +104,10 @@ def block(part: pd.DataFrame, print_of: pd.Series) -> str:
             )
         low, high = own["repetitions"].min(), own["repetitions"].max()
         lines.append([label(key), f"{low}" if low == high else f"{low}-{high}", *cells])
-    return markdown(["", "data sets", *(f"n = {n}" for n in sizes)], lines)
+    return table_of(["", "data sets", *(f"n = {n}" for n in sizes)], lines)
 
 
-def overall(table: pd.DataFrame) -> str:
+def overall(table: pd.DataFrame, print_of: pd.Series) -> str:
     """Every figure of the methods, a row each, over all sizes."""
     lines = []
     for key, own in in_order(table):
@@ -116,24 +116,36 @@ def overall(table: pd.DataFrame) -> str:
         for name in FIGURES:
             mean[f"{name}_se"] = (own[f"{name}_se"] ** 2).sum() ** 0.5 / len(own)
         figures = [figure(mean, name) for name in FIGURES[:-1]]
+        cells = zip(own["n"], own["n_features"], strict=True)
+        there = print_of.reindex([(*cell, *key) for cell in cells]).mean()
+        figures.insert(1, "" if pd.isna(there) else f"{there:.2f}")
         lines.append([label(key), str(len(own)), *figures, f"{mean['seconds']:.3g}"])
-    heads = ["F1", "precision", "recall", "FDP", "exact", "AUC", "seconds"]
-    return markdown(["", "sizes", *heads], lines)
+    heads = ["F1", "printed", "precision", "recall", "FDP", "exact", "AUC", "seconds"]
+    return table_of(["", "sizes", *heads], lines)
 
 
-def gaps(against: pd.DataFrame) -> str:
-    """Paired differences to the best other method, a row a size."""
-    lines = [
-        [
-            str(row["n"]),
-            str(row["n_features"]),
-            label((row["method"], row["rule"])),
-            figure(row, "difference"),
-            str(row["pairs"]),
-        ]
-        for _, row in against.sort_values(["n_features", "n"]).iterrows()
-    ]
-    return markdown(["n", "inputs", "best other", "difference in F1", "pairs"], lines)
+def gaps(against: pd.DataFrame, table: pd.DataFrame, print_of: pd.Series) -> str:
+    """Ours beside what the paper prints for its intervals and the best other method, by size."""
+    keys = ["n", "n_features"]
+    ours = table[(table["method"] == OURS[0]) & (table["rule"] == OURS[1])].set_index(keys)
+    lines = []
+    for _, row in against.sort_values(["n_features", "n"]).iterrows():
+        own = ours.loc[(row["n"], row["n_features"])]
+        there = print_of.get((row["n"], row["n_features"], *PAPERS))
+        lines.append(
+            [
+                str(row["n"]),
+                str(row["n_features"]),
+                figure(own, "f1"),
+                figure(own, "fdp"),
+                "" if there is None else f"{there:.2f}",
+                label((row["method"], row["rule"])),
+                figure(row, "difference"),
+                str(row["pairs"]),
+            ]
+        )
+    heads = ["n", "inputs", "F1", "FDP", "the paper's intervals, printed"]
+    return table_of([*heads, "best other", "difference in F1", "pairs"], lines)
 
 
 def in_order(table: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
@@ -145,15 +157,3 @@ def in_order(table: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
 def label(key: tuple[str, str]) -> str:
     """Return what the page calls a method and rule."""
     return ROWS.get(key, ", ".join(key))
-
-
-def figure(row: pd.Series, name: str) -> str:
-    """Write a figure with its standard error, where there is one."""
-    error = row[f"{name}_se"]
-    return f"{row[name]:.2f}" + ("" if pd.isna(error) else f" ± {error:.2f}")
-
-
-def markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Write a table."""
-    body = [heads, ["---"] * len(heads), *lines]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in body)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
 from pymc_bnnvs.cli.progress import run_with_progress
-from pymc_bnnvs.cli.reproduce.tables import with_errors
+from pymc_bnnvs.cli.reproduce.tables import with_errors, write_page
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
 __all__ = ["bvm", "learning"]
@@ -48,7 +48,7 @@ def learning(
     scheduler : str
         Address of a dask scheduler: its workers fit, instead of this machine.
     results : Path
-        csv file with one row a fit.
+        csv file with one row a fit; beside it, as .md, a page of all that it has.
     picture : Path
         PNG file.
 
@@ -58,6 +58,7 @@ def learning(
         Exit code.
     """
     from pymc_bnnvs.errors import check_option
+    from pymc_bnnvs.experiments.figure_pages import learning_page
     from pymc_bnnvs.experiments.learning import DESIGNS, rates, run, summarise
     from pymc_bnnvs.experiments.networks import NETWORKS
     from pymc_bnnvs.experiments.paper_pictures import draw_learning
@@ -89,7 +90,7 @@ def learning(
         slopes = {"rate_f": "f", "rate_psi": "psi", "difference": "psi - f"}
         echo(f"\npowers of n\n{with_errors(powers, keys, slopes)}")
     write_picture(draw_learning(table), picture)
-    echo(f"\n{picture}")
+    echo(f"\n{picture}\n{write_page(results, learning_page, 'bnnvs reproduce learning')}")
     return 0
 
 
@@ -126,7 +127,8 @@ def bvm(
     scheduler : str
         Address of a dask scheduler: its workers fit, instead of this machine.
     results : Path
-        csv file with one row an input, fit and centring.
+        csv file with one row an input, fit and centring; beside it, as .md, a page of all that
+        it has.
     picture : Path
         PNG file.
 
@@ -137,6 +139,7 @@ def bvm(
     """
     from pymc_bnnvs.errors import check_option
     from pymc_bnnvs.experiments.bvm import run, summarise
+    from pymc_bnnvs.experiments.figure_pages import bvm_page
     from pymc_bnnvs.experiments.networks import NETWORKS
     from pymc_bnnvs.experiments.paper_pictures import draw_uncertainty
     from pymc_bnnvs.experiments.pictures import write_picture
@@ -158,6 +161,6 @@ def bvm(
     keys = {"network": "network", "centering": "centring", "n": "n", "n_features": "P"}
     figures = {"mse_sd_oracle": "sd", "cvm": "CvM", "covered": "covered", "in_band": "in band"}
     echo(with_errors(table, {**keys, "inputs": "inputs"}, figures))
-    write_picture(draw_uncertainty(table, int(rows["draws"].median())), picture)
-    echo(f"\n{picture}")
+    write_picture(draw_uncertainty(table), picture)
+    echo(f"\n{picture}\n{write_page(results, bvm_page, 'bnnvs reproduce bvm')}")
     return 0

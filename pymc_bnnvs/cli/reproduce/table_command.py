@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
 from pymc_bnnvs.cli.progress import run_with_progress
-from pymc_bnnvs.cli.reproduce.tables import with_errors
+from pymc_bnnvs.cli.reproduce.tables import with_errors, write_page
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
 __all__ = ["table2"]
@@ -52,13 +52,10 @@ def table2(
     int
         Exit code.
     """
-    import pandas as pd
-
     from pymc_bnnvs.errors import check_option
     from pymc_bnnvs.experiments.rivals import METHODS
     from pymc_bnnvs.experiments.table2 import differences, run, summarise
-    from pymc_bnnvs.experiments.table2_page import page as page_of
-    from pymc_bnnvs.report import replacing
+    from pymc_bnnvs.experiments.table2_page import page
 
     with input_errors():
         for name in methods:
@@ -82,8 +79,5 @@ def table2(
         keys = {"n": "n", "n_features": "P", "method": "best other", "rule": "rule"}
         echo("\nF1 of our default, interval, less that of the best other method, paired")
         echo(with_errors(against, keys, {"difference": "difference"}))
-    page = results.with_suffix(".md")
-    with replacing(page) as temporary:
-        temporary.write_text(page_of(pd.read_csv(results), "bnnvs reproduce table2"))
-    echo(f"\n{page}")
+    echo(f"\n{write_page(results, page, 'bnnvs reproduce table2')}")
     return 0

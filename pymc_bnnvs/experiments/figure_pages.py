@@ -1,0 +1,124 @@
+"""The numbers behind the paper's two figures as pages."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pymc_bnnvs.diagnostics import R_HAT_MAX
+from pymc_bnnvs.experiments import bvm, learning
+from pymc_bnnvs.experiments.markdown import figure, origin, table
+
+__all__ = ["bvm_page", "learning_page"]
+
+
+def learning_page(rows: pd.DataFrame, command: str) -> str:
+    """Write the errors of f and of psi, the powers of n at which they fall, and the convergence.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`learning.run`.
+    command : str
+        What makes the page, to be told on it.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    errors = learning.summarise(rows).sort_values(["n_features", "n"], kind="stable")
+    parts = [
+        "# How fast f and psi are learned",
+        origin(rows, command),
+        "Squared errors in units of the variance: of f at fresh rows, of psi over the inputs.",
+    ]
+    for design, of_design in errors.groupby("design", sort=False):
+        sizes = sorted(of_design["n"].unique())
+        lines = []
+        for (inputs, network), own in of_design.groupby(["n_features", "network"], sort=False):
+            low, high = own["repetitions"].min(), own["repetitions"].max()
+            sets = f"{low}" if low == high else f"{low}-{high}"
+            by_n = own.set_index("n")
+            for name, label in (("mse_f", "f"), ("mse_psi", "psi")):
+                cells = [figure(by_n.loc[n], name, ".2g") if n in by_n.index else "" for n in sizes]
+                lines.append([str(inputs), network, sets, label, *cells])
+        heads = ["inputs", "network", "data sets", "", *(f"n = {n}" for n in sizes)]
+        parts += [f"## {design}", table(heads, lines)]
+    powers = learning.rates(rows)
+    if len(powers):
+        parts += [
+            "## Powers of n",
+            "Slope of the logarithm of the error on that of n, within each seed. A negative "
+            "difference: psi is learned faster than f.",
+            table(
+                ["design", "network", "inputs", "seeds", "f", "psi", "psi less f"],
+                [
+                    [row["design"], row["network"], str(row["n_features"]), str(row["seeds"])]
+                    + [figure(row, name) for name in ("rate_f", "rate_psi", "difference")]
+                    for _, row in powers.iterrows()
+                ],
+            ),
+        ]
+    parts += ["## Convergence", convergence(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def bvm_page(rows: pd.DataFrame, command: str) -> str:
+    """Write spread, shape and coverage of the posterior of psi.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`bvm.run`.
+    command : str
+        What makes the page, to be told on it.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    found = bvm.summarise(rows).sort_values(
+        ["inputs", "network", "centering", "n_features", "n"],
+        kind="stable",
+        ascending=[False, True, True, True, True],
+    )
+    low, high = bvm.null_quantiles((0.05, 0.95))
+    parts = [
+        "# Spread, shape and coverage of the posterior of psi",
+        origin(rows, command),
+        "sd, oracle and sd, all: squared error of the posterior's standard deviation of psi as "
+        "one of the limit's, in units of the limit's variance over the inputs, for a network that "
+        "knows the true inputs and for one that learns the weights of all. Shape: the median "
+        "Cramer-von Mises distance from a normal times the effective number of draws; normal "
+        f"draws lie between {low:.3f} and {high:.3f} nine times in ten. Covered: share of inputs "
+        "whose pointwise 95 % interval, and whose place in the 95 % band, holds the truth.",
+    ]
+    for kind, part in found.groupby("inputs", sort=False):
+        own = kind == "true"
+        figures = [*(["mse_sd_oracle", "mse_sd"] if own else []), "covered", "in_band"]
+        heads = ["network", "centring", "inputs", "n", "data sets"]
+        heads += [*(["sd, oracle", "sd, all", "shape"] if own else []), "interval", "band"]
+        lines = []
+        for _, row in part.iterrows():
+            cells = [figure(row, name, ".2g" if "mse" in name else ".2f") for name in figures]
+            if own:
+                cells.insert(2, figure(row, "cvm"))
+            keys = ("network", "centering", "n_features", "n", "repetitions")
+            lines.append([*(str(row[key]) for key in keys), *cells])
+        parts += [f"## {kind.capitalize()} inputs", table(heads, lines)]
+    of_fits = rows.drop_duplicates(["network", "n", "n_features", "seed"])
+    parts += ["## Convergence", convergence(of_fits)]
+    return "\n\n".join(parts) + "\n"
+
+
+def convergence(fits: pd.DataFrame) -> str:
+    """How many fits of each network have converged, and what they took."""
+    lines = []
+    for (network, inputs), own in fits.groupby(["network", "n_features"], sort=False):
+        within = int((own["r_hat"] <= R_HAT_MAX).sum())
+        middle = own[["r_hat", "steps", "seconds"]].median()
+        cells = [network, str(inputs), f"{within} of {len(own)}", f"{middle['r_hat']:.3f}"]
+        lines.append([*cells, f"{middle['steps']:.0f}", f"{middle['seconds']:.0f}"])
+    heads = ["network", "inputs", f"R-hat up to {R_HAT_MAX}", "median R-hat", "steps a draw"]
+    return table([*heads, "median seconds"], lines)
