@@ -68,7 +68,7 @@ def test_layers_are_the_surface():
 def fake_bvm_rows():
     return pd.DataFrame(
         [
-            dict(network="paper", centering="trace", n=n, n_features=3, seed=seed, draws=100)
+            dict(network="paper", centering="trace", n=n, n_features=3, seed=seed)
             | dict(truth=float(p > 0) * p, sigma_bvm=float(p), sigma_oracle=float(p), sd=p + 0.5)
             | dict(cvm=0.001, ess_shape=50.0, covered=p != 2, in_band=True)
             | dict(r_hat=1.0 + 0.02 * (seed == 0), steps=63, seconds=2.0)

@@ -114,7 +114,6 @@ def fit(task: dict) -> pd.DataFrame:
                     **sigma,
                     "sd": found["sd"].values,
                     **shape,
-                    "draws": psi.sizes["chain"] * psi.sizes["draw"],
                     **inside,
                     **of_fit,
                 }

@@ -6,7 +6,7 @@ import pandas as pd
 
 from pymc_bnnvs.diagnostics import R_HAT_MAX
 from pymc_bnnvs.experiments import bvm, learning
-from pymc_bnnvs.experiments.markdown import figure, origin, table
+from pymc_bnnvs.experiments.markdown import figure, origin, span, table
 
 __all__ = ["bvm_page", "learning_page"]
 
@@ -36,9 +36,7 @@ def learning_page(rows: pd.DataFrame, command: str) -> str:
         sizes = sorted(of_design["n"].unique())
         lines = []
         for (inputs, network), own in of_design.groupby(["n_features", "network"], sort=False):
-            low, high = own["repetitions"].min(), own["repetitions"].max()
-            sets = f"{low}" if low == high else f"{low}-{high}"
-            by_n = own.set_index("n")
+            sets, by_n = span(own["repetitions"]), own.set_index("n")
             for name, label in (("mse_f", "f"), ("mse_psi", "psi")):
                 cells = [figure(by_n.loc[n], name, ".2g") if n in by_n.index else "" for n in sizes]
                 lines.append([str(inputs), network, sets, label, *cells])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-__all__ = ["figure", "origin", "table"]
+__all__ = ["figure", "origin", "span", "table"]
 
 
 def origin(rows: pd.DataFrame, command: str) -> str:
@@ -23,6 +23,12 @@ def figure(row: pd.Series, name: str, form: str = ".2f") -> str:
         return ""
     error = row.get(f"{name}_se")
     return f"{row[name]:{form}}" + ("" if pd.isna(error) else f" ± {error:{form}}")
+
+
+def span(counts: pd.Series) -> str:
+    """Write the least and the most of counts, once if they are the same."""
+    low, high = counts.min(), counts.max()
+    return f"{low}" if low == high else f"{low}-{high}"
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pandas as pd
 
-from pymc_bnnvs.experiments.markdown import figure, origin
+from pymc_bnnvs.experiments.markdown import figure, origin, span
 from pymc_bnnvs.experiments.markdown import table as table_of
 from pymc_bnnvs.experiments.table2 import FIGURES, differences, summarise
 
@@ -102,8 +102,7 @@ def block(part: pd.DataFrame, print_of: pd.Series) -> str:
             cells.append(
                 figure(there, "f1") + (f" ({print_of[at]:.2f})" if at in print_of.index else "")
             )
-        low, high = own["repetitions"].min(), own["repetitions"].max()
-        lines.append([label(key), f"{low}" if low == high else f"{low}-{high}", *cells])
+        lines.append([label(key), span(own["repetitions"]), *cells])
     return table_of(["", "data sets", *(f"n = {n}" for n in sizes)], lines)
 
 
