@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from hashlib import sha256
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,12 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
-from pytensor.link.numba.dispatch.basic import (
-    numba_njit,
-    register_funcify_and_cache_key,
-)
 from pytensor.tensor import TensorVariable
 from pytensor.tensor.blockwise import Blockwise
 
-__all__ = ["gated_dot"]
+from pymc_bnnvs.open_columns import OpenColumns, OpenDot, OpenDotGrad
 
-# Rows of X packed at a time: with 10 % of 2,000 gates open they stay in a core's own cache.
-BLOCK = 128
+__all__ = ["gated_dot"]
 
 
 NDIM = {"X": 2, "center": 1, "scale": 1, "rows": 2, "more": 2, "G": 2}
@@ -254,108 +248,22 @@ def dense_product(fgraph: Any, node: Apply) -> list[TensorVariable] | None:
 optdb.register("jax_gated_dot", dfs_rewriter(dense_product), "jax", position=0.9)
 
 
-@numba_njit
-def open_rows(X: Any, center: Any, scale: Any, rows: Any, more: Any) -> Any:
-    # numba does not check an index.
-    P = scale.size
-    if X.shape[1] != P or center.size != P or rows.shape[0] != P or more.shape[0] != P:
-        raise ValueError("gated_dot: X, center, scale and rows differ in the number of inputs")
-    return np.flatnonzero(~(scale <= 0))
+@node_rewriter([GatedDot, GatedDotGrad])
+def packed_product(fgraph: Any, node: Apply) -> list[TensorVariable]:
+    """Pack the open columns in an operation of its own."""
+    op = OpenDot() if isinstance(node.op, GatedDot) else OpenDotGrad()
+    return op(*OpenColumns()(*node.inputs[:3]), *node.inputs, return_list=True)
 
 
-@numba_njit
-def _pack(X: Any, shift: Any, columns: Any, first: int, out: Any) -> None:
-    for i in range(out.shape[0]):
-        row = X[first + i]
-        # The columns are in order and apart: as many as there are need no lookup.
-        if columns.size == row.size:
-            for j in range(row.size):
-                out[i, j] = row[j] - shift[j]
-        else:
-            for j in range(columns.size):
-                out[i, j] = row[columns[j]] - shift[j]
+# Late, when the shapes are known, and just before equal operations are merged: the gradient takes
+# the columns of the value.
+optdb.register("numba_gated_dot", dfs_rewriter(packed_product), "numba", position=48.9)
 
 
-@numba_njit
-def open_product(X: Any, center: Any, is_open: Any, weights: Any) -> Any:
-    n = X.shape[0]
-    out = np.zeros((n, weights.shape[1]), X.dtype)
-    if is_open.size == 0:
-        return out
-    buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
-    shift = center[is_open]
-    for first in range(0, n, BLOCK):
-        block = buffer[: min(BLOCK, n - first)]
-        _pack(X, shift, is_open, first, block)
-        np.dot(block, weights, out[first : first + block.shape[0]])
-    return out
+@node_rewriter([Blockwise])
+def dense_batch(fgraph: Any, node: Apply) -> list[TensorVariable] | None:
+    """Write the products of a batch out: each has open columns of its own."""
+    return dense_product.transform(fgraph, node)
 
 
-@numba_njit
-def open_gradient(X: Any, center: Any, is_open: Any, G: Any) -> Any:
-    n, width = G.shape
-    inner = np.zeros((is_open.size, width), X.dtype)
-    if is_open.size == 0:
-        return inner
-    part = np.empty((is_open.size, width), X.dtype)
-    buffer = np.empty((min(n, BLOCK), is_open.size), X.dtype)
-    shift = center[is_open]
-    contiguous = np.ascontiguousarray(G)
-    for first in range(0, n, BLOCK):
-        block = buffer[: min(BLOCK, n - first)]
-        _pack(X, shift, is_open, first, block)
-        np.dot(block.T, contiguous[first : first + block.shape[0]], part)
-        inner += part
-    return inner
-
-
-# PyTensor knows a kernel on disk by this key, not by its source: bump the number in it with any
-# change to the kernel or to a function above.
-@register_funcify_and_cache_key(GatedDot)
-def numba_gated_dot(op: GatedDot, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
-    """Pack the open columns of ``X`` and multiply them by BLAS."""
-
-    @numba_njit
-    def gated_dot(X: Any, center: Any, scale: Any, rows: Any, more: Any) -> Any:
-        units = rows.shape[1]
-        is_open = open_rows(X, center, scale, rows, more)
-        weights = np.empty((is_open.size, units + more.shape[1]), rows.dtype)
-        for j in range(is_open.size):
-            p = is_open[j]
-            for k in range(units):
-                weights[j, k] = scale[p] * rows[p, k]
-            for k in range(more.shape[1]):
-                weights[j, units + k] = scale[p] * more[p, k]
-        return open_product(X, center, is_open, weights)
-
-    return gated_dot, sha256(f"{__name__} gated_dot 6".encode()).hexdigest()
-
-
-@register_funcify_and_cache_key(GatedDotGrad)
-def numba_gated_dot_grad(
-    op: GatedDotGrad, node: Apply, **kwargs: Any
-) -> tuple[Callable, str | None]:
-    """Pack the open columns of ``X``, multiply them by BLAS and put the result in its rows."""
-
-    @numba_njit
-    def gated_dot_grad(X: Any, center: Any, scale: Any, rows: Any, more: Any, G: Any) -> Any:
-        n, width = G.shape
-        units = rows.shape[1]
-        if X.shape[0] != n or units + more.shape[1] != width:
-            raise ValueError("gated_dot: the gradient has not the shape of the product")
-        is_open = open_rows(X, center, scale, rows, more)
-        grad_scale = np.zeros(scale.size, scale.dtype)
-        grad_rows = np.zeros(rows.shape, rows.dtype)
-        grad_more = np.zeros(more.shape, more.dtype)
-        inner = open_gradient(X, center, is_open, G)
-        for j in range(is_open.size):
-            p = is_open[j]
-            for k in range(units):
-                grad_scale[p] += rows[p, k] * inner[j, k]
-                grad_rows[p, k] = scale[p] * inner[j, k]
-            for k in range(more.shape[1]):
-                grad_scale[p] += more[p, k] * inner[j, units + k]
-                grad_more[p, k] = scale[p] * inner[j, units + k]
-        return grad_scale, grad_rows, grad_more
-
-    return gated_dot_grad, sha256(f"{__name__} gated_dot_grad 6".encode()).hexdigest()
+optdb.register("numba_gated_batch", dfs_rewriter(dense_batch), "numba", position=0.9)

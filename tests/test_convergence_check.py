@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from pymc_bnnvs.experiments import convergence_check
+from pymc_bnnvs.experiments.convergence_page import convergence_page
 from pymc_bnnvs.experiments.equations import COPIES, EQUATIONS, feynman
 
 
@@ -145,3 +146,23 @@ def test_bad_names_are_refused(tmp_path):
         convergence_check.data_set("I.99, SNR 5", 100, 5, 1)
     with pytest.raises(ValueError, match="design='neurl' is not known"):
         convergence_check.data_set("neurl", 100, 5, 1)
+
+
+def test_page_has_every_size_and_every_fit():
+    rows = pd.concat(
+        [
+            rows_of([1.0, 1.5], [800.0, 5.0]),
+            rows_of([1.0, 1.02], [300.0, 800.0], inclusion=(1.0, 0.2), seed=2),
+            rows_of([1.0, 1.0], [9999.0, 800.0], variant="gate moves", away=[False, True]),
+        ]
+    ).assign(versions="pymc 6", machine="2 cores")
+    text = convergence_page(rows, "some command")
+    assert "`some command`" in text and "pymc 6; 2 cores." in text
+    assert "## Default, 4 chains of 1,000 draws\n\n1 of 2 fits hold the target." in text
+    assert "| neural | 250 | 2 | 2 | 0 | 1 | 2 | 1.020 | 300 | 1.00 | 100 | 0.0 | 1 |" in text
+    assert "| neural | 250 | 2 | 1 | 1 of 1 |  | 0 | 1.000 | 800 | 0 of 1 | yes |" in text
+    assert "| neural | 250 | 2 | 2 | 1 of 1 |  | 0 | 1.020 | 300 | 2 of 2 | yes |" in text
+    # A true input that is left out, and a null one that is kept.
+    assert "| neural | 250 | 2 | 1 | 0 of 1 | 1.00 | 1 | 1.000 | 9,999 | 0 of 1 | yes |" in text
+    for block in text.split("\n\n"):
+        assert len({line.count("|") for line in block.splitlines()}) == 1

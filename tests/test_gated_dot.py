@@ -15,10 +15,12 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytensor.compile.mode import NUMBA
 from pytensor.gradient import verify_grad
 from pytensor.graph.replace import clone_replace, vectorize_graph
 
-from pymc_bnnvs.gated_dot import BLOCK, GatedDot, GatedDotGrad, gated_dot
+from pymc_bnnvs.gated_dot import GatedDot, GatedDotGrad, gated_dot
+from pymc_bnnvs.open_columns import BLOCK, OpenColumns, is_kept
 
 FAST = "FAST_COMPILE"
 NUMERIC = [FAST, "NUMBA"]
@@ -38,6 +40,10 @@ def in_two_parts(X, scale, rows, center):
     """Multiply with the last column apart."""
     first, last = apart(rows)
     return gated_dot(X, scale, first, center, last)
+
+
+def is_ours(op):
+    return type(op).__module__.startswith("pymc_bnnvs")
 
 
 def function(inputs, outputs, mode):
@@ -105,6 +111,49 @@ def test_equals_the_dense_product_and_its_gradients(mode, n, n_features, width, 
 @pytest.mark.parametrize("share", list(SHARES))
 def test_every_share_of_open_gates(mode, share):
     assert_equals_dense(mode, draw(n=BLOCK + 9, n_features=20, width=4, share=share))
+
+
+@pytest.mark.parametrize("share", list(SHARES))
+def test_a_table_too_large_to_copy(share):
+    values = draw(n=5 * BLOCK + 9, n_features=220, width=4, share=share)
+    assert_equals_dense("NUMBA", values)
+    assert_equals_dense("NUMBA", values, product=in_two_parts)
+
+
+def test_most_of_a_large_table_is_not_copied():
+    inputs = [pt.matrix("X"), pt.vector("center"), pt.vector("scale")]
+    compiled = pytensor.function(inputs, OpenColumns()(*inputs), mode="NUMBA")
+    X = np.zeros((5 * BLOCK, 220))
+    for n_open, rows in ((0, 5 * BLOCK), (110, 5 * BLOCK), (219, 0), (220, 0)):
+        columns, where = compiled(X, X[0], np.repeat([1.0, 0.0], [n_open, 220 - n_open]))
+        assert columns.shape == (rows, n_open)
+        np.testing.assert_array_equal(where, np.arange(n_open))
+        assert is_kept(5 * BLOCK, 220, n_open) == bool(rows)
+
+
+def test_the_gradient_takes_the_columns_of_the_value():
+    graph = value_and_gradients("NUMBA", in_two_parts).maker.fgraph
+    assert [type(node.op).__name__ for node in graph.toposort() if is_ours(node.op)] == [
+        "OpenColumns",
+        "OpenDot",
+        "OpenDotGrad",
+    ]
+
+
+@pytest.mark.parametrize("share", list(SHARES))
+def test_packed_columns_in_numpy(share):
+    """The operations for numba, run by Python."""
+    X, u, c, Z, center, target = draw(share=share)
+    inputs = [pt.matrix("X"), pt.vector("scale"), pt.matrix("Z"), pt.vector("center")]
+    out = in_two_parts(*inputs)
+    outputs = [out, *pytensor.grad(pt.sum(out * target), inputs[1:3])]
+    packed = NUMBA.clone(linker="py")
+    compiled = pytensor.function(inputs, outputs, mode=packed)
+    assert any(isinstance(node.op, OpenColumns) for node in compiled.maker.fgraph.apply_nodes)
+    values = [X, np.maximum(u - c, 0), Z, center]
+    desired = pytensor.function(inputs, outputs, mode=FAST)(*values)
+    for found, value in zip(compiled(*values), desired, strict=True):
+        np.testing.assert_allclose(found, value, rtol=1e-12)
 
 
 @pytest.mark.parametrize("mode", [*NUMERIC, "JAX"])

@@ -60,6 +60,36 @@ def test_differences_to_the_best_rival(tmp_path, fakes):
     assert table2.differences(rows, "gated-network", "other").empty
 
 
+def test_paired_differences_to_each_method():
+    rows = [
+        dict(design="neural", n=n, n_features=25, seed=seed, method=method, rule="rule", f1=f1)
+        for n, seed, method, f1 in [
+            (250, 0, "gated-network", 1.0),
+            (250, 0, "lasso", 0.5),
+            (300, 0, "gated-network", 0.8),
+            (300, 0, "lasso", 0.7),
+            # Without a fit of ours there is no pair.
+            (300, 1, "lasso", 0.0),
+            (300, 1, "bart", 0.0),
+        ]
+    ]
+    found = table2.paired(pd.DataFrame(rows), "gated-network", "rule")
+    assert list(found["method"]) == ["lasso"]
+    assert list(found["pairs"]) == [2]
+    assert found["difference"][0] == pytest.approx(0.3)
+    assert found["difference_se"][0] == pytest.approx(0.2)
+    assert table2.paired(pd.DataFrame(rows), "gated-network", "other").empty
+
+
+def test_error_of_a_mean_over_sizes():
+    means = pd.Series([0.5, 0.7, 0.9])
+    assert table2_page.error_of_mean(means, pd.Series([0.3, 0.4, 0.0])) == pytest.approx(0.5 / 3)
+    # One data set of a size tells nothing of its error: that would have counted as 0.
+    assert table2_page.error_of_mean(means, pd.Series([0.3, np.nan, 0.0])) == pytest.approx(
+        0.2 / np.sqrt(3)
+    )
+
+
 def test_figures_with_their_errors():
     table = pd.DataFrame({"n": [1, 2], "a": [0.1234, 2.0], "a_se": [0.01, np.nan], "b": [1.0, 2.0]})
     lines = with_errors(table, {"n": "rows"}, {"a": "A", "b": "B"}).splitlines()

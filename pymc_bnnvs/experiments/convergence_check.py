@@ -139,7 +139,10 @@ def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
         One row a fit: ``r_hat`` (worst), ``ess_bulk`` (least), ``converged`` (R-hat at most 1.01
         and an effective sample size of at least 400 for each), ``converged_at``, the smallest
         number of draws a chain of those judged that this holds for (NaN: for none), ``agree``
-        (each input is in, at 1/2, by every chain or by none), ``f1`` of the rule ``interval``,
+        (each input is in, at 1/2, by every chain or by none), how many inputs are ``likely``
+        and, of these, ``missed`` the target; of the rule ``interval`` ``f1``, how many of the
+        ``true`` inputs are ``kept``, how many ``false`` ones; ``left_out``, the largest inclusion
+        of a true input that is not kept;
         ``psi_true``, the sum of the posterior means of the true inputs,
         ``per_gradient`` and ``median_per_gradient`` (least and median effective draws a kept
         leapfrog step), ``steps`` a draw, ``divergences``, ``seconds_sampling``.
@@ -147,7 +150,7 @@ def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
     keys = ["design", "variant", "n", "n_features", "draws", "chains", "seed"]
     found = []
     for key, own in rows.groupby(keys, sort=False):
-        likely = own[may_be_in(own)]
+        likely, true = own[may_be_in(own)], own["truth"] > 0
         same = own.iloc[0]  # what a fit has once stands in all its rows
         draws = int(same["draws"])
         reached = [draws] if good(likely["r_hat"], likely["ess_bulk"]) else []
@@ -165,8 +168,13 @@ def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
                 "converged": draws in reached,
                 "converged_at": min(reached, default=np.nan),
                 "agree": bool(agree.all()),
-                "f1": f1(own["away"].values, own["truth"].values > 0),
-                "psi_true": own.loc[own["truth"] > 0, "psi"].sum(),
+                "missed": len(likely) - int(is_good(likely["r_hat"], likely["ess_bulk"]).sum()),
+                "true": int(true.sum()),
+                "kept": int((own["away"] & true).sum()),
+                "false": int((own["away"] & ~true).sum()),
+                "left_out": own.loc[true & ~own["away"], "inclusion"].max(),
+                "f1": f1(own["away"].values, true.values),
+                "psi_true": own.loc[true, "psi"].sum(),
                 "per_gradient": likely["ess_bulk"].min() / gradients,
                 "median_per_gradient": likely["ess_bulk"].median() / gradients,
             }
@@ -177,7 +185,12 @@ def by_fit(rows: pd.DataFrame) -> pd.DataFrame:
 
 def good(r_hat: pd.Series, ess_bulk: pd.Series) -> bool:
     """Whether every input has converged; so has none at all."""
-    return bool((r_hat <= R_HAT_MAX).all() and (ess_bulk >= ESS_MIN).all())
+    return bool(is_good(r_hat, ess_bulk).all())
+
+
+def is_good(r_hat: pd.Series, ess_bulk: pd.Series) -> pd.Series:
+    """Whether each input has converged."""
+    return (r_hat <= R_HAT_MAX) & (ess_bulk >= ESS_MIN)
 
 
 def by_cell(fits: pd.DataFrame) -> pd.DataFrame:

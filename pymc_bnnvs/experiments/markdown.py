@@ -6,15 +6,21 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-__all__ = ["figure", "origin", "span", "table"]
+__all__ = ["figure", "origin", "span", "table", "versions"]
 
 
 def origin(rows: pd.DataFrame, command: str) -> str:
     """Tell what made these rows, and on which machine."""
     return (
         f"Made by `{command}`: fresh data in every repetition, Monte Carlo standard errors. "
-        f"{'; '.join(sorted(rows['versions'].unique()))}; {', '.join(rows['machine'].unique())}."
+        f"{versions(rows)}"
     )
+
+
+def versions(rows: pd.DataFrame) -> str:
+    """Tell the versions and the machine behind these rows."""
+    named = "; ".join(sorted(rows["versions"].unique()))
+    return f"{named}; {', '.join(rows['machine'].unique())}."
 
 
 def figure(row: pd.Series, name: str, form: str = ".2f") -> str:

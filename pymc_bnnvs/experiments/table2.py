@@ -17,7 +17,7 @@ from pymc_bnnvs.experiments.grid import run_grid, seed_of
 from pymc_bnnvs.experiments.results import machine, means
 from pymc_bnnvs.experiments.rivals import METHODS
 
-__all__ = ["CELLS", "differences", "run", "summarise"]
+__all__ = ["CELLS", "differences", "paired", "run", "summarise"]
 
 #: Rows and inputs of the paper's table.
 CELLS = [(n, d) for d in (25, 75, 200) for n in (250, 300, 350, 400, 450, 500)]
@@ -180,3 +180,27 @@ def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(found)
+
+
+def paired(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
+    """Paired differences in F1 of one method to each other one, over the data sets of all cells.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`run`.
+    method, rule : str
+        The one that is compared.
+
+    Returns
+    -------
+    DataFrame
+        One row a ``method`` and ``rule``: the mean ``difference`` on the data sets that both have,
+        its standard error ``difference_se`` and their number ``pairs``.
+    """
+    f1_of = rows.pivot_table(index=[*CELL, "seed"], columns=["method", "rule"], values="f1")
+    if (method, rule) not in f1_of:
+        return pd.DataFrame(columns=["method", "rule", "difference", "difference_se", "pairs"])
+    gaps = f1_of.drop(columns=[(method, rule)]).rsub(f1_of[(method, rule)], axis=0)
+    found = {"difference": gaps.mean(), "difference_se": gaps.sem(), "pairs": gaps.count()}
+    return pd.DataFrame(found).query("pairs > 0").reset_index()

@@ -8,7 +8,7 @@ import pandas as pd
 
 from pymc_bnnvs.experiments.markdown import figure, origin, span
 from pymc_bnnvs.experiments.markdown import table as table_of
-from pymc_bnnvs.experiments.table2 import FIGURES, differences, summarise
+from pymc_bnnvs.experiments.table2 import FIGURES, differences, paired, summarise
 
 __all__ = ["page", "printed"]
 
@@ -77,10 +77,24 @@ def page(rows: pd.DataFrame, command: str) -> str:
         "Means over the sizes that a method has been run at, every size counted alike. FDP: share "
         "of false ones among the selected (0 if there are none); exact: share of data sets whose "
         "true inputs are selected and nothing else; AUC: chance that a true input scores above a "
-        "null one; printed: the paper's F1.",
+        "null one; printed: the paper's F1. The errors are from those of the sizes or, where a "
+        "size has one data set only, from the spread over the sizes, which is the larger.",
         overall(table, print_of),
     ]
     against = differences(rows, *OURS)
+    each = paired(rows, *OURS)
+    if len(each):
+        parts += [
+            "## Ours, interval, less each other method",
+            "Over the data sets that both have, whatever their size.",
+            table_of(
+                ["less", "difference in F1", "pairs"],
+                [
+                    [label(key), figure(own.iloc[0], "difference"), str(own["pairs"].iloc[0])]
+                    for key, own in in_order(each)
+                ],
+            ),
+        ]
     if len(against):
         parts += ["## Ours, interval, less the best other method", gaps(against, table, print_of)]
     return "\n\n".join(parts) + "\n"
@@ -110,10 +124,9 @@ def overall(table: pd.DataFrame, print_of: pd.Series) -> str:
     """Every figure of the methods, a row each, over all sizes."""
     lines = []
     for key, own in in_order(table):
-        # Sizes are apart, so the error of their mean is that of a mean of independent means.
         mean = own[FIGURES].mean()
         for name in FIGURES:
-            mean[f"{name}_se"] = (own[f"{name}_se"] ** 2).sum() ** 0.5 / len(own)
+            mean[f"{name}_se"] = error_of_mean(own[name], own[f"{name}_se"])
         figures = [figure(mean, name) for name in FIGURES[:-1]]
         cells = zip(own["n"], own["n_features"], strict=True)
         there = print_of.reindex([(*cell, *key) for cell in cells]).mean()
@@ -121,6 +134,13 @@ def overall(table: pd.DataFrame, print_of: pd.Series) -> str:
         lines.append([label(key), str(len(own)), *figures, f"{mean['seconds']:.3g}"])
     heads = ["F1", "printed", "precision", "recall", "FDP", "exact", "AUC", "seconds"]
     return table_of(["", "sizes", *heads], lines)
+
+
+def error_of_mean(means: pd.Series, errors: pd.Series) -> float:
+    """Error of the mean of independent means, from their errors or else from their spread."""
+    if errors.notna().all():
+        return float((errors**2).sum() ** 0.5 / len(errors))
+    return float(means.sem())
 
 
 def gaps(against: pd.DataFrame, table: pd.DataFrame, print_of: pd.Series) -> str:

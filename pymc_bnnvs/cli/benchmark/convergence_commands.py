@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
+from pymc_bnnvs.cli.pages import write_page
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def convergence(
     first_seed : int
         Seed of the first data set of each size.
     results : Path
-        csv file with one row an input and fit.
+        csv file with one row an input and fit; beside it, as .md, a page of all that it has.
 
     Returns
     -------
@@ -57,6 +58,7 @@ def convergence(
     _check_variants(variant)
     cells = [("neural", variant, rows, columns) for columns in features for rows in n]
     _print_verdicts(_fit(cells, data_sets, draws, chains, first_seed, results), draws)
+    _write_page(results, "bnnvs benchmark convergence")
     return 0
 
 
@@ -95,7 +97,7 @@ def feynman(
     first_seed : int
         Seed of the first data set of each.
     results : Path
-        csv file with one row an input and fit.
+        csv file with one row an input and fit; beside it, as .md, a page of all that it has.
 
     Returns
     -------
@@ -115,6 +117,7 @@ def feynman(
         for level in snr
     ]
     _print_verdicts(_fit(cells, data_sets, draws, chains, first_seed, results), draws)
+    _write_page(results, "bnnvs benchmark feynman")
     return 0
 
 
@@ -222,3 +225,10 @@ def _print_verdicts(fits: pd.DataFrame, draws: int) -> None:
     if len(failed):
         columns = ["design", "n", "n_features", "seed", "r_hat", "ess_bulk", "agree"]
         echo("The others:\n" + failed[columns].round(3).to_string(index=False))
+
+
+def _write_page(results: Path, command: str) -> None:
+    """Write the page of a results file."""
+    from pymc_bnnvs.experiments.convergence_page import convergence_page
+
+    echo(f"\n{write_page(results, convergence_page, command)}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
+from pymc_bnnvs.cli.pages import write_page
 from pymc_bnnvs.cli.progress import run_with_progress
-from pymc_bnnvs.cli.reproduce.tables import with_errors, write_page
+from pymc_bnnvs.cli.reproduce.tables import with_errors
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
 __all__ = ["table2"]
