@@ -632,6 +632,8 @@ def test_the_command(fits, tmp_path, monkeypatch, capsys):
     assert "PyMC script: > 200 s" in text and "  > 200 s" in text
     assert {limit for _, limit in fits} == {60, 200}
     assert (tmp_path / "s.png").exists() and len(pd.read_csv(tmp_path / "s.csv")) == 8
+    page = (tmp_path / "s.md").read_text()
+    assert page.count("```") == 2 and "  > 200 s" in page
     assert main(["benchmark", "speed", "--help"]) == 0
     assert max(map(len, capsys.readouterr().out.split("\n"))) <= 80
 

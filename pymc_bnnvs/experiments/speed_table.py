@@ -9,7 +9,7 @@ import pandas as pd
 
 from pymc_bnnvs.report import wrap
 
-__all__ = ["KEYS", "METHODS", "gate_table", "is_at", "seconds_of", "table", "time_of"]
+__all__ = ["KEYS", "METHODS", "gate_table", "is_at", "page", "seconds_of", "table", "time_of"]
 
 #: In the order in which they run: the limit of the others can be a multiple of our time.
 METHODS = {
@@ -96,6 +96,12 @@ def table(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def page(rows: pd.DataFrame, command: str) -> str:
+    """Write the table as a page, in markdown; ``command`` is what makes it."""
+    head = "# Time until the importance of the true inputs has converged"
+    return f"{head}\n\nMade by `{command}`.\n\n```text\n{table(rows)}\n```\n"
+
+
 def notes(draws: str) -> list[str]:
     """Explain the columns of the table."""
     return [
@@ -108,8 +114,9 @@ def notes(draws: str) -> list[str]:
             "multiples of the time of our default."
         ),
         wrap(
-            "us/grad: one log density with its gradient, alone, in microseconds. R-hat, ESS: the "
-            "worst of the true inputs at the last check."
+            "us/grad: one log density with its gradient, alone, in microseconds; for ours with as "
+            "many open gates as its draws have, or all of them where it was stopped before the "
+            "first draws. R-hat, ESS: the worst of the true inputs at the last check."
         ),
     ]
 

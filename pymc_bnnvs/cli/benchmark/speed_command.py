@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
+from pymc_bnnvs.cli.pages import write_page
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
 __all__ = ["speed"]
@@ -58,7 +59,8 @@ def speed(
         Leave out the second table: the time of the gradient with a tenth and with all of the
         gates open, against the product that does not skip closed ones.
     results : Path
-        csv file with one row a fit; the times of the gates stand in a second one beside it.
+        csv file with one row a fit; beside it, as .md, a page of all that it has, and the times
+        of the gates in a second csv file.
     picture : Path
         PNG file.
 
@@ -69,7 +71,7 @@ def speed(
     """
     from pymc_bnnvs.experiments.speed import check_methods, run, run_gates
     from pymc_bnnvs.experiments.speed_picture import save_picture
-    from pymc_bnnvs.experiments.speed_table import gate_table, table
+    from pymc_bnnvs.experiments.speed_table import gate_table, page, table
 
     with input_errors():
         check_methods(methods)
@@ -87,9 +89,10 @@ def speed(
     )
     echo(f"\n{table(rows)}")
     save_picture(rows, picture)
-    echo(f"\nWritten to {results} and {picture}.")
+    beside = write_page(results, page, "bnnvs benchmark speed")
+    echo(f"\nWritten to {results}, {beside} and {picture}.")
     if not skip_gates:
-        beside = results.with_stem(f"{results.stem}-gates")
-        times = run_gates(beside, n=n, features=features, first_seed=first_seed, progress=echo)
-        echo(f"\n{gate_table(times)}\n\nWritten to {beside}.")
+        of_gates = results.with_stem(f"{results.stem}-gates")
+        times = run_gates(of_gates, n=n, features=features, first_seed=first_seed, progress=echo)
+        echo(f"\n{gate_table(times)}\n\nWritten to {of_gates}.")
     return 0
