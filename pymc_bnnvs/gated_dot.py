@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pytensor.compile import optdb
@@ -17,7 +16,7 @@ from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
 from pytensor.tensor import TensorVariable
 from pytensor.tensor.blockwise import Blockwise
 
-from pymc_bnnvs.open_columns import OpenColumns, OpenDot, OpenDotGrad
+from pymc_bnnvs.open_columns import OpenColumns, OpenDot, OpenDotGrad, gradients, product
 
 __all__ = ["gated_dot"]
 
@@ -48,10 +47,7 @@ class GatedDot(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Multiply without the closed rows, in numpy."""
-        X, center, scale, rows, more = inputs
-        is_open = ~(scale <= 0)
-        weights = scale[is_open, None] * np.hstack([rows[is_open], more[is_open]])
-        output_storage[0][0] = (X[:, is_open] - center[is_open]) @ weights
+        output_storage[0][0] = product(*inputs)
 
     def pullback(
         self,
@@ -91,14 +87,7 @@ class GatedDotGrad(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Fill in the gradients of the open rows, in numpy."""
-        X, center, scale, rows, more, G = inputs
-        is_open = ~(scale <= 0)
-        inner = (X[:, is_open] - center[is_open]).T @ G
-        grads = [np.zeros_like(of) for of in (scale, rows, more)]
-        grads[0][is_open] = np.sum(np.hstack([rows[is_open], more[is_open]]) * inner, axis=1)
-        inner *= scale[is_open, None]
-        grads[1][is_open], grads[2][is_open] = np.split(inner, [rows.shape[1]], axis=1)
-        for storage, grad in zip(output_storage, grads, strict=True):
+        for storage, grad in zip(output_storage, gradients(*inputs), strict=True):
             storage[0] = grad
 
     def pullback(

@@ -23,6 +23,38 @@ KEPT_SHARE, KEPT_VALUES = 0.5, 2**17
 BLOCK = 128
 
 
+def gather(X: np.ndarray, center: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Open columns of ``X - center``, and which they are, (P,), in numpy."""
+    is_open = ~(scale <= 0)
+    return X[:, is_open] - center[is_open], is_open
+
+
+def product(
+    X: np.ndarray, center: np.ndarray, scale: np.ndarray, rows: np.ndarray, more: np.ndarray
+) -> np.ndarray:
+    """Product of the open columns with their weights, in numpy."""
+    columns, is_open = gather(X, center, scale)
+    return columns @ (scale[is_open, None] * np.hstack([rows[is_open], more[is_open]]))
+
+
+def gradients(
+    X: np.ndarray,
+    center: np.ndarray,
+    scale: np.ndarray,
+    rows: np.ndarray,
+    more: np.ndarray,
+    G: np.ndarray,
+) -> list[np.ndarray]:
+    """Gradients along ``scale``, ``rows`` and ``more``, given that of the product, in numpy."""
+    columns, is_open = gather(X, center, scale)
+    inner = columns.T @ G
+    grads = [np.zeros_like(of) for of in (scale, rows, more)]
+    grads[0][is_open] = np.sum(np.hstack([rows[is_open], more[is_open]]) * inner, axis=1)
+    inner *= scale[is_open, None]
+    grads[1][is_open], grads[2][is_open] = np.split(inner, [rows.shape[1]], axis=1)
+    return grads
+
+
 class OpenColumns(Op):
     """Columns of ``X - center`` with ``scale > 0``, (n, m), and their numbers, (m,).
 
@@ -40,10 +72,10 @@ class OpenColumns(Op):
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Gather them, in numpy."""
         X, center, scale = inputs
-        where = np.flatnonzero(~(scale <= 0))
-        kept = X if is_kept(X.shape[0], X.shape[1], where.size) else X[:0]
-        output_storage[0][0] = kept[:, where] - center[where]
-        output_storage[1][0] = where
+        columns, is_open = gather(X, center, scale)
+        kept = is_kept(X.shape[0], X.shape[1], columns.shape[1])
+        output_storage[0][0] = columns if kept else columns[:0]
+        output_storage[1][0] = np.flatnonzero(is_open)
 
 
 class OpenDot(Op):
@@ -53,18 +85,16 @@ class OpenDot(Op):
 
     def make_node(self, *inputs: Any) -> Apply:
         """Take what ``OpenColumns`` gives and takes, and the weights of all gates."""
-        X, _, _, _, _, rows, more = inputs
+        _, _, X, _, _, rows, more = inputs
         width = rows.type.shape[1]
         if width is not None:
             width += more.type.shape[1]
-        product = pt.tensor(dtype=X.dtype, shape=(X.type.shape[0], width))
-        return Apply(self, list(inputs), [product])
+        out = pt.tensor(dtype=X.dtype, shape=(X.type.shape[0], width))
+        return Apply(self, list(inputs), [out])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Multiply, in numpy."""
-        _, where, X, center, scale, rows, more = inputs
-        weights = scale[where, None] * np.hstack([rows[where], more[where]])
-        output_storage[0][0] = (X[:, where] - center[where]) @ weights
+        output_storage[0][0] = product(*inputs[2:])
 
 
 class OpenDotGrad(Op):
@@ -78,13 +108,7 @@ class OpenDotGrad(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: list) -> None:
         """Fill in the gradients of the open gates, in numpy."""
-        _, where, X, center, scale, rows, more, G = inputs
-        inner = (X[:, where] - center[where]).T @ G
-        grads = [np.zeros_like(of) for of in (scale, rows, more)]
-        grads[0][where] = np.sum(np.hstack([rows[where], more[where]]) * inner, axis=1)
-        inner *= scale[where, None]
-        grads[1][where], grads[2][where] = np.split(inner, [rows.shape[1]], axis=1)
-        for storage, grad in zip(output_storage, grads, strict=True):
+        for storage, grad in zip(output_storage, gradients(*inputs[2:]), strict=True):
             storage[0] = grad
 
 

@@ -140,6 +140,19 @@ def test_the_gradient_takes_the_columns_of_the_value():
     ]
 
 
+def test_packing_keeps_the_known_shapes():
+    X, Z, scale = pt.matrix(shape=(5, 3)), pt.matrix(shape=(3, 2)), pt.vector(shape=(3,))
+    out = gated_dot(X, scale, Z)
+    compiled = pytensor.function([X, scale, Z], [out, *pytensor.grad(out.sum(), [scale, Z])])
+    packed = {
+        type(node.op).__name__: [variable.type.shape for variable in node.outputs]
+        for node in compiled.maker.fgraph.apply_nodes
+        if is_ours(node.op)
+    }
+    assert packed["OpenDot"] == [(5, 2)]
+    assert packed["OpenDotGrad"] == [(3,), (3, 2), (3, 0)]
+
+
 @pytest.mark.parametrize("share", list(SHARES))
 def test_packed_columns_in_numpy(share):
     """The operations for numba, run by Python."""
