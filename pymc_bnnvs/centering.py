@@ -95,9 +95,10 @@ def shift(
         first, and about ``v_p`` in all for a null input (docs/selection.md). ``plugin``: so that
         the draws' mean is ``psi_p(E f) - v_p``. ``trace``: the paper's ``tr(H_p) / n`` of each
         draw on its last hidden layer, ``sigma**2 / n * ||dPhi_p Phi^+||_F**2``. It ignores the
-        uncertainty of the hidden weights and depends on the cut-off of the pseudo-inverse
-        (numpy's default for a Hermitian matrix); with many inputs it takes off too little and
-        nearly everything is selected.
+        uncertainty of the hidden weights and depends on the cut-off of the pseudo-inverse of
+        ``Phi'Phi``, here that of the author's code, ``10 K`` times the precision of single floats
+        for ``K`` units. With many inputs it takes off too little and nearly everything is
+        selected; with a cut-off near 0 it takes off too much and nearly nothing is.
     moments : GradientMoments
         From the streaming pass; with ``trace`` for that method.
     included : array of bool, shape (S, P), optional

@@ -76,6 +76,22 @@ def test_trace_is_the_papers(widths):
             assert moments.trace[s, p] == pytest.approx(by_hand, rel=1e-6)
 
 
+def test_trace_leaves_out_what_single_precision_would():
+    """Two units that are nearly the same count as one, as in the author's code."""
+    network = random_network(draws=1, widths=(2,))
+    inputs = network.inputs[:].copy()
+    inputs[..., 1] = inputs[..., 0] + 1e-4 * inputs[..., 1]
+    twins = network._replace(inputs=inputs, bias=np.full((1, 2), 2.0))
+    _, jacobians = brute_force(twins)
+    phi = np.array([unit for _, unit in jacobians[0]])
+    pseudo_inverse = np.linalg.pinv(phi, rcond=np.sqrt(20 * np.finfo(np.float32).eps))
+    derivative = np.array([jacobian[:, 0] for jacobian, _ in jacobians[0]])
+    by_hand = np.linalg.norm(derivative @ pseudo_inverse) ** 2 / network.X.shape[0]
+    exact = np.linalg.norm(derivative @ np.linalg.pinv(phi)) ** 2 / network.X.shape[0]
+    assert gradient_moments(twins, trace=True).trace[0, 0] == pytest.approx(by_hand, rel=1e-6)
+    assert exact > 1.1 * by_hand
+
+
 @pytest.mark.parametrize("max_bytes", [1, 10_000, 2**27])
 def test_blocks_do_not_change_the_answer(max_bytes):
     network = random_network(draws=17)

@@ -28,16 +28,19 @@ PAPER: dict[str, Any] = {"prior": "gaussian", "standardize": False, "noise": 1.0
 FEW = {"draws": 500, "tune": 500, "chains": 2}
 NETWORKS = {
     "paper": Recipe({**PAPER, "hidden": (50,)}, FEW),
-    "paper, 2 layers": Recipe({**PAPER, "hidden": (50, 50)}, FEW),
+    "paper, 2 layers": Recipe({**PAPER, "hidden": (50, 50)}, {**FEW, "tune": 300}),
     "spike and slab": Recipe({"prior": "spike_slab", "hidden": (5,)}, {"draws": 1000, "chains": 4}),
     "default": Recipe({}, {"draws": 1000, "chains": 4}),
 }
 
 
 def sample_network(
-    name: str, X: np.ndarray, y: np.ndarray, rng: np.random.Generator
+    name: str, X: np.ndarray, y: np.ndarray, rng: np.random.Generator, **options: Any
 ) -> xr.DataTree:
-    """Sample one of ``NETWORKS`` in silence, on one core: a grid has other fits for the others."""
+    """Sample one of ``NETWORKS`` in silence, on one core: a grid has other fits for the others.
+
+    The options replace those of the recipe for ``pm.sample``.
+    """
     recipe = NETWORKS[name]
     with build_model(X, y, **recipe.model):
         return pm.sample(
@@ -45,7 +48,7 @@ def sample_network(
             cores=1,
             progressbar=False,
             quiet=True,
-            **recipe.sample,
+            **{**recipe.sample, **options},
         )
 
 

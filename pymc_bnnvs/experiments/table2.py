@@ -145,6 +145,9 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
     """Paired differences in F1 of one method to the best other one of each cell.
 
+    Others that share fewer than half as many data sets with it as another does are left out: the
+    best of many would be one that was lucky once.
+
     Parameters
     ----------
     rows : DataFrame
@@ -155,9 +158,8 @@ def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a cell: the best other ``method`` and ``rule`` by mean F1, the mean ``difference``
-        on the data sets that both have, its standard error ``difference_se`` and their number
-        ``pairs``.
+        One row a cell: the other ``method`` and ``rule`` with the least mean ``difference`` on the
+        data sets that both have, its standard error ``difference_se`` and their number ``pairs``.
     """
     found = []
     for cell, own in rows.groupby(CELL, sort=False):
@@ -165,10 +167,13 @@ def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
         if (method, rule) not in by_seed:
             continue
         others = by_seed.loc[:, by_seed.columns.get_level_values("method") != method]
-        if others.empty:
+        gaps = others.rsub(by_seed[(method, rule)], axis=0).dropna(how="all")
+        pairs = gaps.count()
+        gaps = gaps.loc[:, (pairs > 0) & (2 * pairs >= pairs.max())]
+        if gaps.empty:
             continue
-        best = others.mean().idxmax()
-        gap = (by_seed[(method, rule)] - by_seed[best]).dropna()
+        best = gaps.mean().idxmin()
+        gap = gaps[best].dropna()
         found.append(
             dict(zip(CELL, cell, strict=True))
             | {

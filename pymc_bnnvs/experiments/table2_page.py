@@ -96,7 +96,12 @@ def page(rows: pd.DataFrame, command: str) -> str:
             ),
         ]
     if len(against):
-        parts += ["## Ours, interval, less the best other method", gaps(against, table, print_of)]
+        parts += [
+            "## Ours, interval, less the best other method",
+            "The other method with the least difference on the data sets that both have; one with "
+            "fewer than half as many of them as another is left out.",
+            gaps(against, table, print_of),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
