@@ -23,9 +23,6 @@ CELL = ["design", "network", "n", "n_features"]
 FIGURES = ["mse_f", "mse_psi", "mse_psi_law"]
 #: Fresh rows that f is judged at.
 FRESH = 1000
-#: A posterior mean needs few draws: with an effective 100 of them its squared error grows by 1 %
-#: of the posterior's variance. Two chains, to see whether they agree.
-OF_MEANS = {"draws": 300, "chains": 2}
 
 
 def run(
@@ -88,7 +85,7 @@ def fit(task: dict) -> pd.DataFrame:
     data = simulate(task["design"], task["n"], task["n_features"], task["seed"])
     X, f = fresh_rows(data, task["seed"])
     started = time.perf_counter()
-    idata = sample_network(task["network"], data.X, data.y, seed_of(task), **OF_MEANS)
+    idata = sample_network(task["network"], data.X, data.y, seed_of(task))
     seconds = time.perf_counter() - started
     psi = idata["posterior"].dataset["psi"].mean(("chain", "draw")).values
     over_the_law = population_importance(data, task["seed"], size=20_000)[0]
