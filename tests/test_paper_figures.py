@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+from pymc_bnnvs.cli import main
 from pymc_bnnvs.experiments import bvm, learning, networks
 from pymc_bnnvs.experiments.designs import simulate
 from pymc_bnnvs.experiments.figure_pages import bvm_page, learning_page
@@ -167,3 +168,21 @@ def test_fits(tiny, tmp_path):
         (("paper", "trace"), 6),
     ]
     assert set(rows["covered"].unique()) <= {True, False}
+
+
+def test_a_part_of_the_grid_redraws_all_of_it(tmp_path, monkeypatch):
+    drawn = []
+
+    def draw(table):
+        drawn.append(table)
+        return draw_learning(table)
+
+    monkeypatch.setattr("pymc_bnnvs.experiments.paper_pictures.draw_learning", draw)
+    results, picture = tmp_path / "l.csv", tmp_path / "l.png"
+    fake_learning_rows().to_csv(results, index=False)
+    part = ["--n", "100", "--features", "25", "--designs", "linear", "--networks", "default"]
+    part += ["--first-seed", "0", "--repetitions", "2"]
+    files = ["--results", str(results), "--picture", str(picture)]
+    assert main(["reproduce", "learning", *part, *files]) == 0
+    assert len(drawn[0]) == 4
+    assert picture.exists()

@@ -1,4 +1,4 @@
-"""The page beside a results file."""
+"""The page beside a results file, and the picture: of all that it has."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-__all__ = ["write_page"]
+__all__ = ["write_page", "write_picture_of"]
 
 
 def write_page(results: Path, page: Callable[[pd.DataFrame, str], str], command: str) -> Path:
@@ -22,3 +23,13 @@ def write_page(results: Path, page: Callable[[pd.DataFrame, str], str], command:
     with replacing(path) as temporary:
         temporary.write_text(page(pd.read_csv(results), command))
     return path
+
+
+def write_picture_of(results: Path, draw: Callable[[pd.DataFrame], Figure], picture: Path) -> Path:
+    """Draw all that a results file has, also where a run asked for a part; return the path."""
+    import pandas as pd
+
+    from pymc_bnnvs.experiments.pictures import write_picture
+
+    write_picture(draw(pd.read_csv(results)), picture)
+    return picture

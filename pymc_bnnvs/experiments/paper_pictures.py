@@ -66,15 +66,19 @@ def draw_uncertainty(table: pd.DataFrame) -> Figure:
     Returns
     -------
     Figure
-        Shaded: 5 to 95, 10 to 90 and 25 to 75 % of the distances of normal draws.
+        Dashed: the paper's centring. Shaded: 5 to 95, 10 to 90 and 25 to 75 % of the distances of
+        normal draws.
     """
     figure = Figure(figsize=(10.8, 6.8), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True)
     true, null = table[table["inputs"] == "true"], table[table["inputs"] == "null"]
     keys = ["network", "centering", "n_features"]
-    for place, (key, own) in enumerate(true.groupby(keys, sort=False)):
+    colours: dict[tuple[str, int], str] = {}
+    for key, own in true.groupby(keys, sort=False):
         network, centering, width = key
-        colour, line = COLOURS[place % len(COLOURS)], LINES[place // len(COLOURS)]
+        # One fit, one colour: where its centrings agree, both lines show.
+        colour = colours.setdefault((network, width), COLOURS[len(colours) % len(COLOURS)])
+        line = "--" if centering == "trace" else "-"
         label = f"{width} inputs, {network}, {centering}"
         own = own.sort_values("n")
         _line(axes[0, 0], own, "mse_sd_oracle", colour, line, label)

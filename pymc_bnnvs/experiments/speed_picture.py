@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pymc_bnnvs.experiments.pictures import plain_scales, write_picture
+from pymc_bnnvs.experiments.pictures import plain_scales
 from pymc_bnnvs.experiments.speed_table import METHODS
 
-__all__ = ["draw", "save_picture"]
+__all__ = ["draw"]
 
 # Okabe and Ito's colours, which all can tell apart.
 COLOURS = {"default": "#0072B2", "gaussian": "#56B4E9", "pymc": "#D55E00", "numpyro": "#E69F00"}
@@ -57,18 +55,6 @@ def draw(rows: pd.DataFrame) -> Figure:
     axes[1, 0].set_ylabel("microseconds a gradient")
     figure.legend(handles=_legend(rows), loc="outside lower center", ncols=3, frameon=False)
     return figure
-
-
-def save_picture(rows: pd.DataFrame, path: str | Path) -> None:
-    """Write the picture as PNG, through a temporary file.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        From :func:`pymc_bnnvs.experiments.speed.run`.
-    path : path
-    """
-    write_picture(draw(rows), Path(path))
 
 
 def _times(axis: Axes, rows: pd.DataFrame, colour: str) -> None:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
-from pymc_bnnvs.cli.pages import write_page
+from pymc_bnnvs.cli.pages import write_page, write_picture_of
 from pymc_bnnvs.cli.terminal import echo, input_errors
 
 __all__ = ["speed"]
@@ -62,7 +62,7 @@ def speed(
         csv file with one row a fit; beside it, as .md, a page of all that it has, and the times
         of the gates in a second csv file.
     picture : Path
-        PNG file.
+        PNG file of all that the csv file has.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def speed(
         Exit code.
     """
     from pymc_bnnvs.experiments.speed import check_methods, run, run_gates
-    from pymc_bnnvs.experiments.speed_picture import save_picture
+    from pymc_bnnvs.experiments.speed_picture import draw
     from pymc_bnnvs.experiments.speed_table import gate_table, page, table
 
     with input_errors():
@@ -88,7 +88,7 @@ def speed(
         progress=echo,
     )
     echo(f"\n{table(rows)}")
-    save_picture(rows, picture)
+    write_picture_of(results, draw, picture)
     beside = write_page(results, page, "bnnvs benchmark speed")
     echo(f"\nWritten to {results}, {beside} and {picture}.")
     if not skip_gates:

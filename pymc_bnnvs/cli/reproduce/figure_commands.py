@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pymc_bnnvs.cli.benchmark.options import RESULTS, Positive
-from pymc_bnnvs.cli.pages import write_page
+from pymc_bnnvs.cli.pages import write_page, write_picture_of
 from pymc_bnnvs.cli.progress import run_with_progress
 from pymc_bnnvs.cli.reproduce.tables import with_errors
 from pymc_bnnvs.cli.terminal import echo, input_errors
@@ -51,7 +51,7 @@ def learning(
     results : Path
         csv file with one row a fit; beside it, as .md, a page of all that it has.
     picture : Path
-        PNG file.
+        PNG file of all that the csv file has.
 
     Returns
     -------
@@ -63,7 +63,6 @@ def learning(
     from pymc_bnnvs.experiments.learning import DESIGNS, rates, run, summarise
     from pymc_bnnvs.experiments.networks import NETWORKS
     from pymc_bnnvs.experiments.paper_pictures import draw_learning
-    from pymc_bnnvs.experiments.pictures import write_picture
 
     with input_errors():
         for name in designs:
@@ -90,7 +89,7 @@ def learning(
         del keys["n"]
         slopes = {"rate_f": "f", "rate_psi": "psi", "difference": "psi - f"}
         echo(f"\npowers of n\n{with_errors(powers, keys, slopes)}")
-    write_picture(draw_learning(table), picture)
+    write_picture_of(results, lambda found: draw_learning(summarise(found)), picture)
     echo(f"\n{picture}\n{write_page(results, learning_page, 'bnnvs reproduce learning')}")
     return 0
 
@@ -131,7 +130,7 @@ def bvm(
         csv file with one row an input, fit and centring; beside it, as .md, a page of all that
         it has.
     picture : Path
-        PNG file.
+        PNG file of all that the csv file has.
 
     Returns
     -------
@@ -143,7 +142,6 @@ def bvm(
     from pymc_bnnvs.experiments.figure_pages import bvm_page
     from pymc_bnnvs.experiments.networks import NETWORKS
     from pymc_bnnvs.experiments.paper_pictures import draw_uncertainty
-    from pymc_bnnvs.experiments.pictures import write_picture
 
     with input_errors():
         for name in networks:
@@ -162,6 +160,6 @@ def bvm(
     keys = {"network": "network", "centering": "centring", "n": "n", "n_features": "P"}
     figures = {"mse_sd_oracle": "sd", "cvm": "CvM", "covered": "covered", "in_band": "in band"}
     echo(with_errors(table, {**keys, "inputs": "inputs"}, figures))
-    write_picture(draw_uncertainty(table), picture)
+    write_picture_of(results, lambda found: draw_uncertainty(summarise(found)), picture)
     echo(f"\n{picture}\n{write_page(results, bvm_page, 'bnnvs reproduce bvm')}")
     return 0
