@@ -98,7 +98,7 @@ def shift(
         uncertainty of the hidden weights and depends on the cut-off of the pseudo-inverse of
         ``Phi'Phi``, here that of the author's code, ``10 K`` times the precision of single floats
         for ``K`` units. With many inputs it takes off too little and nearly everything is
-        selected; with a cut-off near 0 it takes off too much and nearly nothing is.
+        selected; with a smaller cut-off it takes off too much, and true inputs are lost.
     moments : GradientMoments
         From the streaming pass; with ``trace`` for that method.
     included : array of bool, shape (S, P), optional
