@@ -163,27 +163,11 @@ def differences(rows: pd.DataFrame, method: str, rule: str) -> pd.DataFrame:
     """
     found = []
     for cell, own in rows.groupby(CELL, sort=False):
-        by_seed = own.pivot_table(index="seed", columns=["method", "rule"], values="f1")
-        if (method, rule) not in by_seed:
-            continue
-        others = by_seed.loc[:, by_seed.columns.get_level_values("method") != method]
-        gaps = others.rsub(by_seed[(method, rule)], axis=0).dropna(how="all")
-        pairs = gaps.count()
-        gaps = gaps.loc[:, (pairs > 0) & (2 * pairs >= pairs.max())]
-        if gaps.empty:
-            continue
-        best = gaps.mean().idxmin()
-        gap = gaps[best].dropna()
-        found.append(
-            dict(zip(CELL, cell, strict=True))
-            | {
-                "method": best[0],
-                "rule": best[1],
-                "difference": gap.mean(),
-                "difference_se": gap.sem(),
-                "pairs": len(gap),
-            }
-        )
+        others = paired(own, method, rule).query("method != @method")
+        others = others[2 * others["pairs"] >= others["pairs"].max()]
+        if len(others):
+            best = others.loc[others["difference"].idxmin()]
+            found.append({**dict(zip(CELL, cell, strict=True)), **best})
     return pd.DataFrame(found)
 
 
