@@ -92,6 +92,26 @@ def test_spread_and_coverage_by_hand():
     assert np.isnan(table.loc[(100, "null"), "mse_sd"])
 
 
+def test_coverage_by_strength_by_hand():
+    """Of four data sets with one, one, one and three inputs all but the last's are covered."""
+    rows = pd.DataFrame(
+        [
+            dict(network="paper", centering="trace", n=100, n_features=5, seed=seed, truth=truth)
+            | dict(covered=seed < 3)
+            for seed, inputs in enumerate((1, 1, 1, 3))
+            for truth in [*[0.0] * 3, *[4.0] * inputs, *[1.0] * (seed == 0)]
+        ]
+    )
+    found = bvm.coverage_by_strength(rows).set_index("psi")
+    assert list(found.index) == ["1 to 4", "4 to 16"]
+    assert found.loc["1 to 4", "inputs"] == 1
+    assert np.isnan(found.loc["1 to 4", "covered_se"])
+    assert found.loc["4 to 16", "covered"] == 0.5
+    # A ratio's error: deviations 1 - 0.5, three times, and 0 - 1.5, over six inputs.
+    expected = np.sqrt(4 / 3 * (3 * 0.5**2 + 1.5**2)) / 6
+    assert found.loc["4 to 16", "covered_se"] == pytest.approx(expected)
+
+
 def fake_learning_rows():
     return pd.DataFrame(
         [
@@ -116,6 +136,8 @@ def test_pages():
     true, null = page.split("## Null inputs")
     assert "| paper | trace | 3 | 100 | 3 | 1 ± 0 | 1 ± 0 | 0.05 | 0.50 ± 0.00 |" in true
     assert "| paper | trace | 3 | 1000 | 3 | 1.00 ± 0.00 | 1.00 ± 0.00 |" in null
+    assert "| network | centring | psi 1 to 4 |" in null
+    assert "| paper | trace | 0.50 ± 0.00 of 12 |" in null
     assert "| paper | 3 | 4 of 6 | 1.000 | 63 | 2 |" in null
 
 

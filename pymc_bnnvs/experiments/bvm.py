@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import arviz as az
@@ -25,9 +26,11 @@ from pymc_bnnvs.experiments.networks import NETWORKS, sample_network, worst
 from pymc_bnnvs.experiments.results import machine
 from pymc_bnnvs.summary import importance
 
-__all__ = ["null_quantiles", "run", "summarise"]
+__all__ = ["coverage_by_strength", "null_quantiles", "run", "summarise"]
 
 CELL = ["network", "centering", "n", "n_features"]
+#: Where the ranges of psi end. A linear input with a psi of 1 brings a variance of 1 / 12, noise 1.
+STRENGTHS = (1, 4, 16)
 
 
 def run(
@@ -201,6 +204,36 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
                 | figures.mean().to_dict()
                 | figures.sem().add_suffix("_se").to_dict()
             )
+    return pd.DataFrame(found)
+
+
+def coverage_by_strength(rows: pd.DataFrame) -> pd.DataFrame:
+    """Coverage of the pointwise interval at true inputs, by their psi, all sizes together.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From :func:`run`.
+
+    Returns
+    -------
+    DataFrame
+        One row a ``network``, ``centering`` and range of ``psi``: the share ``covered``, its
+        standard error ``covered_se`` over data sets, and the number of ``inputs``.
+    """
+    true = rows[rows["truth"] > 0]
+    edges = [0, *STRENGTHS, np.inf]
+    names = [f"< {STRENGTHS[0]}", *(f"{a} to {b}" for a, b in pairwise(STRENGTHS))]
+    names.append(f">= {STRENGTHS[-1]}")
+    true = true.assign(psi=pd.cut(true["truth"], edges, right=False, labels=names))
+    found = []
+    for key, own in true.groupby(["network", "centering", "psi"], observed=True):
+        by_data = own.groupby(["n", "n_features", "seed"])["covered"].agg(["sum", "count"])
+        share, sets = own["covered"].mean(), len(by_data)
+        apart = by_data["sum"] - share * by_data["count"]
+        error = (apart.pow(2).sum() * sets / (sets - 1)) ** 0.5 / len(own) if sets > 1 else np.nan
+        cell = dict(zip(("network", "centering", "psi"), key, strict=True))
+        found.append({**cell, "covered": share, "covered_se": error, "inputs": len(own)})
     return pd.DataFrame(found)
 
 

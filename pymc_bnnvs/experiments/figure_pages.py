@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pymc_bnnvs.diagnostics import R_HAT_MAX
 from pymc_bnnvs.experiments import bvm, learning
-from pymc_bnnvs.experiments.markdown import figure, origin, span, table
+from pymc_bnnvs.experiments.markdown import convergence, figure, origin, span, table
 
 __all__ = ["bvm_page", "learning_page"]
 
@@ -105,18 +104,24 @@ def bvm_page(rows: pd.DataFrame, command: str) -> str:
             keys = ("network", "centering", "n_features", "n", "repetitions")
             lines.append([*(str(row[key]) for key in keys), *cells])
         parts += [f"## {kind.capitalize()} inputs", table(heads, lines)]
+    parts += [
+        "## True inputs by their psi",
+        "Share of the true inputs whose pointwise 95 % interval holds the truth, at all sizes "
+        "together, and their number.",
+        by_strength(bvm.coverage_by_strength(rows)),
+    ]
     of_fits = rows.drop_duplicates(["network", "n", "n_features", "seed"])
     parts += ["## Convergence", convergence(of_fits)]
     return "\n\n".join(parts) + "\n"
 
 
-def convergence(fits: pd.DataFrame) -> str:
-    """How many fits of each network have converged, and what they took."""
+def by_strength(found: pd.DataFrame) -> str:
+    """Coverage of the true inputs, a row a network and centring and a column a range of psi."""
+    ranges = found["psi"].unique()
     lines = []
-    for (network, inputs), own in fits.groupby(["network", "n_features"], sort=False):
-        within = int((own["r_hat"] <= R_HAT_MAX).sum())
-        middle = own[["r_hat", "steps", "seconds"]].median()
-        cells = [network, str(inputs), f"{within} of {len(own)}", f"{middle['r_hat']:.3f}"]
-        lines.append([*cells, f"{middle['steps']:.0f}", f"{middle['seconds']:.0f}"])
-    heads = ["network", "inputs", f"R-hat up to {R_HAT_MAX}", "median R-hat", "steps a draw"]
-    return table([*heads, "median seconds"], lines)
+    for (network, centering), own in found.groupby(["network", "centering"], sort=False):
+        by_range = own.set_index("psi")
+        there = [by_range.loc[at] for at in ranges if at in by_range.index]
+        cells = {row.name: f"{figure(row, 'covered')} of {row['inputs']}" for row in there}
+        lines.append([network, centering, *(cells.get(at, "") for at in ranges)])
+    return table(["network", "centring", *(f"psi {at}" for at in ranges)], lines)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-__all__ = ["figure", "origin", "span", "table", "versions"]
+from pymc_bnnvs.diagnostics import R_HAT_MAX
+
+__all__ = ["convergence", "figure", "origin", "span", "table", "versions"]
 
 
 def origin(rows: pd.DataFrame, command: str) -> str:
@@ -41,3 +43,21 @@ def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Write a table."""
     body = [heads, ["---"] * len(heads), *lines]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in body)
+
+
+def convergence(fits: pd.DataFrame, network: str = "network") -> str:
+    """How many fits of each network have converged, and what they took.
+
+    A fit's ``r_hat`` is that of its worst input; one row a fit, and ``network`` its column.
+    """
+    columns = {"r_hat": ("median R-hat", ".3f")}
+    columns |= {"steps": ("steps a draw", ".0f"), "seconds": ("median seconds", ".0f")}
+    columns = {name: column for name, column in columns.items() if name in fits}
+    lines = []
+    for (name, inputs), own in fits.groupby([network, "n_features"], sort=False):
+        within = int((own["r_hat"] <= R_HAT_MAX).sum())
+        middle = own[list(columns)].median()
+        cells = [f"{middle[column]:{form}}" for column, (_, form) in columns.items()]
+        lines.append([name, str(inputs), f"{within} of {len(own)}", *cells])
+    heads = [head for head, _ in columns.values()]
+    return table(["network", "inputs", f"R-hat up to {R_HAT_MAX}", *heads], lines)

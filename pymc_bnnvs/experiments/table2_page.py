@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pandas as pd
 
-from pymc_bnnvs.experiments.markdown import figure, origin, span
+from pymc_bnnvs.experiments.markdown import convergence, figure, origin, span
 from pymc_bnnvs.experiments.markdown import table as table_of
-from pymc_bnnvs.experiments.table2 import FIGURES, differences, paired, summarise
+from pymc_bnnvs.experiments.table2 import CELL, FIGURES, differences, paired, summarise
 
 __all__ = ["page", "printed"]
 
@@ -101,6 +101,14 @@ def page(rows: pd.DataFrame, command: str) -> str:
             "The other method with the least difference on the data sets that both have; one with "
             "fewer than half as many of them as another is left out.",
             gaps(against, table, print_of),
+        ]
+    sampled = rows[rows["r_hat"].notna()].drop_duplicates([*CELL, "method", "seed"])
+    if len(sampled):
+        parts += [
+            "## Convergence",
+            "R-hat of psi, of the worst input of a fit; with exact zeros, of those with inclusion "
+            "above 0.1.",
+            convergence(sampled, "method"),
         ]
     return "\n\n".join(parts) + "\n"
 
