@@ -73,6 +73,39 @@ def test_interrupted_run_keeps_its_rows(tmp_path, marks):
     assert len(list(marks.iterdir())) == 4
 
 
+def fails_twice(task):
+    """Fail at two seeds."""
+    if task["seed"] in (1, 2):
+        raise ValueError(f"no {task['seed']}")
+    return work(task)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_task_that_fails_does_not_stop_the_others(tmp_path, marks, jobs):
+    path = tmp_path / "results.csv"
+    told = []
+    with pytest.warns(RuntimeWarning) as warned:
+        rows = run_grid(
+            tasks_of(5, marks), fails_twice, path, jobs=jobs, progress=lambda *at: told.append(at)
+        )
+    assert sorted(rows["seed"]) == sorted(pd.read_csv(path)["seed"]) == [0, 3, 4]
+    assert told[-1] == (5, 5)
+    messages = sorted(str(each.message) for each in warned)
+    assert len(messages) == 2
+    assert "'seed': 1" in messages[0]
+    assert "ValueError: no 1" in messages[0]
+    # The next start does them.
+    assert sorted(run_grid(tasks_of(5, marks), work, path)["seed"]) == [0, 1, 2, 3, 4]
+    assert len(list(marks.iterdir())) == 5
+
+
+def test_all_tasks_fail(tmp_path, marks):
+    bad = [task for task in tasks_of(3, marks) if task["seed"]]
+    with pytest.warns(RuntimeWarning), pytest.raises(RuntimeError, match=r"(?s)All 2 fits .*no 1"):
+        run_grid(bad, fails_twice, tmp_path / "results.csv")
+    assert not (tmp_path / "results.csv").exists()
+
+
 def test_several_rows_a_task(marks):
     rows = pd.DataFrame(
         {

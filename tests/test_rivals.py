@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +12,7 @@ from scipy import stats
 pytest.importorskip("sklearn", reason="the rivals need the extra 'experiments'")
 
 from pymc_bnnvs.experiments.rivals import METHODS
+from pymc_bnnvs.experiments.rivals.alone import alone
 from pymc_bnnvs.experiments.rivals.forest import forest, parametric_p_value
 from pymc_bnnvs.experiments.rivals.knockoffs import (
     FILTERS,
@@ -208,3 +212,16 @@ def test_group_lasso_network_finds_a_bend():
 def test_every_method_has_a_model_and_a_function():
     assert len(METHODS) == 13
     assert all(method.model and callable(method.fit) for method in METHODS.values())
+
+
+def test_function_in_an_interpreter_of_its_own():
+    np.testing.assert_array_equal(alone(np.sort, np.array([3.0, 1.0])), [1.0, 3.0])
+    assert alone(os.getpid) != os.getpid()
+    with pytest.raises(RuntimeError, match=r"(?s)inv ended with code 1: .*LinAlgError"):
+        alone(np.linalg.inv, np.zeros((2, 2)))
+
+
+def test_function_of_its_own_in_a_worker_that_may_have_no_children():
+    """As those of a dask cluster are."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(alone, (abs, -2)) == 2

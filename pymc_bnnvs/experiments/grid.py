@@ -5,18 +5,31 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from traceback import format_exception, format_exception_only
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from pymc_bnnvs.experiments.results import write
 
-__all__ = ["missing", "on_cluster", "on_this_machine", "run_grid"]
+__all__ = ["missing", "run_grid", "seed_of"]
 
 Task = dict[str, Any]
+
+
+class Failure(NamedTuple):
+    """A task that could not be done, and why."""
+
+    task: Task
+    reason: str
+    trace: str = ""
+
+
 Work = Callable[[Task], pd.DataFrame]
+Outcomes = Generator[pd.DataFrame | Failure]
 
 
 def run_grid(
@@ -29,6 +42,8 @@ def run_grid(
     progress: Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
     """Do the tasks that the results file lacks.
+
+    One that fails doesn't stop the others, and is tried again at the next start.
 
     Parameters
     ----------
@@ -50,7 +65,17 @@ def run_grid(
     Returns
     -------
     DataFrame
-        The rows of all these tasks.
+        The rows of all these tasks, but for those that failed.
+
+    Warns
+    -----
+    RuntimeWarning
+        For each task that failed, with its error.
+
+    Raises
+    ------
+    RuntimeError
+        If there were tasks to do and all of them failed.
     """
     path = Path(results)
     done = pd.read_csv(path) if path.exists() else pd.DataFrame()
@@ -58,15 +83,25 @@ def run_grid(
     ahead = len(tasks) - len(left)
     if progress is not None:
         progress(ahead, len(tasks))
-    found = on_cluster(left, work, scheduler) if scheduler else on_this_machine(left, work, jobs)
+    trial = partial(attempt, work)
+    found = on_cluster(left, trial, scheduler) if scheduler else on_this_machine(left, trial, jobs)
+    failures = []
     # A consumer that stops, as by Ctrl-C, leaves no work behind.
     with contextlib.closing(found):
-        for count, rows in enumerate(found, start=ahead + 1):
-            done = rows if done.empty else pd.concat([done, rows], ignore_index=True)
-            write(done, path)
+        for count, outcome in enumerate(found, start=ahead + 1):
+            if isinstance(outcome, Failure):
+                failures.append(outcome)
+                told = f"{outcome.task} failed: {outcome.reason} The next start tries it again."
+                warnings.warn(told, RuntimeWarning, stacklevel=2)
+            else:
+                done = outcome if done.empty else pd.concat([done, outcome], ignore_index=True)
+                write(done, path)
             if progress is not None:
                 progress(count, len(tasks))
-    if not tasks:
+    if failures and len(failures) == len(left):
+        first = failures[0].trace or failures[0].reason
+        raise RuntimeError(f"All {len(left)} fits failed, the first of them with\n{first}")
+    if done.empty or not tasks:
         return done
     asked = pd.DataFrame(list(tasks))
     return done.merge(asked.drop_duplicates(), on=list(asked), how="inner")
@@ -80,11 +115,21 @@ def missing(tasks: Sequence[Task], done: pd.DataFrame) -> list[Task]:
     return [task for task in tasks if tuple(task.values()) not in there]
 
 
-def on_this_machine(tasks: Sequence[Task], work: Work, jobs: int) -> Generator[pd.DataFrame]:
-    """Rows of the tasks as they end."""
+def attempt(work: Work, task: Task) -> pd.DataFrame | Failure:
+    """Do a task."""
+    try:
+        return work(task)
+    except Exception as error:
+        reason = "".join(format_exception_only(error)).strip()
+        return Failure(task, reason, "".join(format_exception(error)))
+
+
+def on_this_machine(
+    tasks: Sequence[Task], trial: Callable[[Task], pd.DataFrame | Failure], jobs: int
+) -> Outcomes:
+    """Yield what comes of the tasks, as they end."""
     if jobs == 1:
-        for task in tasks:
-            yield work(task)
+        yield from map(trial, tasks)
         return
     from joblib import Parallel, delayed
 
@@ -92,23 +137,29 @@ def on_this_machine(tasks: Sequence[Task], work: Work, jobs: int) -> Generator[p
         # Of tasks that are still at work when the grid is left.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
         yield from Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs)(
-            delayed(work)(task) for task in tasks
+            delayed(trial)(task) for task in tasks
         )
 
 
-def on_cluster(tasks: Sequence[Task], work: Work, address: str) -> Generator[pd.DataFrame]:
-    """Rows of the tasks as a dask cluster ends them.
+def on_cluster(
+    tasks: Sequence[Task], trial: Callable[[Task], pd.DataFrame | Failure], address: str
+) -> Outcomes:
+    """Yield what comes of the tasks, as a dask cluster ends them.
 
     A task whose worker dies is done again by another; each is handed over once.
     """
-    from distributed import Client, as_completed
+    from distributed import Client, KilledWorker, as_completed
 
     with Client(address) as client:
         # Not pure: equal tasks of another run are no reason to keep results in memory.
-        futures = client.map(work, tasks, pure=False, retries=2)
+        futures = client.map(trial, tasks, pure=False, retries=2)
+        task_of = dict(zip(futures, tasks, strict=True))
         try:
             for future in as_completed(futures):
-                yield future.result()
+                try:
+                    yield future.result()
+                except KilledWorker as error:
+                    yield Failure(task_of[future], str(error))
                 future.release()
         finally:
             client.cancel(futures)

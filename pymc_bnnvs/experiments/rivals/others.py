@@ -11,6 +11,7 @@ from scipy.stats import t as t_distribution
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold
 
+from pymc_bnnvs.experiments.rivals.alone import alone
 from pymc_bnnvs.experiments.rivals.selection import Selection, standardise
 
 __all__ = ["bart", "conditional_importance", "t_tests"]
@@ -67,18 +68,24 @@ def bart(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> dict[str, Se
     Quiroga, M., Garay, P. G., Alonso, J. M., Loyola, J. M. and Martin, O. A. (2023). Bayesian
     additive regression trees for probabilistic programming. arXiv 2206.03619.
     """
-    import pymc_bart as pmb
-
-    seed = int(rng.integers(2**31))
-    with pm.Model():
-        mean = pmb.BART("mean", X, y, m=50)
-        sigma = pm.HalfNormal("sigma", y.std())
-        pm.Normal("y", mean, sigma, observed=y)
-        idata = pm.sample(random_seed=seed, chains=4, cores=1, progressbar=False, quiet=True)
-    found = pmb.compute_variable_importance(idata, mean, X, random_seed=seed)
+    # pymc-bart keeps the trees of every model, and a process for them, until the interpreter ends.
+    found = alone(bart_importance, X, y, int(rng.integers(2**31)))
     enough = found["r2_mean"] >= found["r2_hdi"][-1, 0]
     selected = np.zeros(X.shape[1], bool)
     selected[found["indices"][: 1 + int(np.argmax(enough))]] = True
     score = np.zeros(X.shape[1])
     score[found["indices"]] = np.arange(X.shape[1], 0, -1)
     return {"R squared": Selection(selected, score)}
+
+
+def bart_importance(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    """Order of the inputs, most important first, and R squared with the first, the first two ..."""
+    import pymc_bart as pmb
+
+    with pm.Model():
+        mean = pmb.BART("mean", X, y, m=50)
+        sigma = pm.HalfNormal("sigma", y.std())
+        pm.Normal("y", mean, sigma, observed=y)
+        idata = pm.sample(random_seed=seed, chains=4, cores=1, progressbar=False, quiet=True)
+    found = pmb.compute_variable_importance(idata, mean, X, random_seed=seed)
+    return {name: np.asarray(found[name]) for name in ("indices", "r2_mean", "r2_hdi")}
