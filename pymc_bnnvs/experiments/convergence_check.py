@@ -18,7 +18,7 @@ from pymc_bnnvs.errors import check_option
 from pymc_bnnvs.experiments.designs import Simulated, simulate
 from pymc_bnnvs.experiments.equations import feynman, read_equation
 from pymc_bnnvs.experiments.fits import columns, f1, may_be_in, sample, summarise_draws
-from pymc_bnnvs.experiments.results import fit_missing
+from pymc_bnnvs.experiments.grid import fit_missing
 from pymc_bnnvs.model import build_model
 from pymc_bnnvs.priors import Gated
 from pymc_bnnvs.steps import gate_step
@@ -71,7 +71,7 @@ def run(
     Parameters
     ----------
     results : path
-        A csv file, made if it does not exist; see :func:`fit_missing`.
+        A csv file, made if it does not exist; see :func:`grid.fit_missing`.
     design : str
         ``"neural"``, ``"noise"`` or an equation, ``"I.15.3x, SNR 5"``.
     variant : str

@@ -15,7 +15,7 @@ import pandas as pd
 
 from pymc_bnnvs.experiments.results import write
 
-__all__ = ["missing", "run_grid", "seed_of"]
+__all__ = ["fit_missing", "missing", "run_grid", "seed_of"]
 
 Task = dict[str, Any]
 
@@ -102,9 +102,50 @@ def run_grid(
         first = failures[0].trace or failures[0].reason
         raise RuntimeError(f"All {len(left)} fits failed, the first of them with\n{first}")
     if done.empty or not tasks:
-        return done
+        return done.iloc[:0]
     asked = pd.DataFrame(list(tasks))
     return done.merge(asked.drop_duplicates(), on=list(asked), how="inner")
+
+
+def fit_missing(
+    results: str | Path,
+    settings: Task,
+    seeds: Sequence[int],
+    fit: Callable[[Task, int], pd.DataFrame],
+    progress: Callable[[str], None] | None = None,
+) -> pd.DataFrame:
+    """Fit the seeds that the results file lacks under these settings, one after the other.
+
+    Parameters
+    ----------
+    results : path
+        A csv file; see :func:`run_grid`.
+    settings : dict
+        Columns that tell one fit from another, besides ``seed``.
+    seeds : sequence of int
+        One fit each.
+    fit : callable
+        From the settings and a seed to rows, which carry both as columns.
+    progress : callable, optional
+        Told of each fit.
+
+    Returns
+    -------
+    DataFrame
+        The rows of these settings and seeds, but for fits that failed.
+    """
+    named = ", ".join(str(value) for value in settings.values())
+
+    def tell(done: int, total: int) -> None:
+        if progress is not None:
+            progress(f"{named}: {done} of {total} data sets")
+
+    return run_grid(
+        [settings | {"seed": seed} for seed in seeds],
+        lambda task: fit(settings, task["seed"]),
+        results,
+        progress=tell,
+    )
 
 
 def missing(tasks: Sequence[Task], done: pd.DataFrame) -> list[Task]:

@@ -16,7 +16,8 @@ import pandas as pd
 
 from pymc_bnnvs.diagnostics import RARE, ConvergenceWarning
 from pymc_bnnvs.experiments.designs import simulate
-from pymc_bnnvs.experiments.results import fit_missing, machine
+from pymc_bnnvs.experiments.grid import fit_missing
+from pymc_bnnvs.experiments.results import machine
 from pymc_bnnvs.model import build_model
 from pymc_bnnvs.selection import select
 from pymc_bnnvs.storage import open_draws, write_draws
@@ -39,7 +40,7 @@ def run(
     Parameters
     ----------
     results : path
-        A csv file, made if it does not exist; see :func:`fit_missing`.
+        A csv file, made if it does not exist; see :func:`grid.fit_missing`.
     n, n_features : int
         Rows and inputs.
     draws, chains : int

@@ -1,10 +1,10 @@
-"""Results that grow: one file, written again after every fit; what is in it is not done again."""
+"""Results files: what stands in them, and how they are written."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,51 +15,7 @@ from pandas.api.typing import DataFrameGroupBy
 
 from pymc_bnnvs.report import replacing
 
-__all__ = ["fit_missing", "machine", "means", "of_settings", "write"]
-
-
-def fit_missing(
-    results: str | Path,
-    settings: dict[str, Any],
-    seeds: Sequence[int],
-    fit: Callable[[dict[str, Any], int], pd.DataFrame],
-    progress: Callable[[str], None] | None = None,
-) -> pd.DataFrame:
-    """Fit the seeds that the results file lacks under these settings.
-
-    Parameters
-    ----------
-    results : path
-        A csv file, made if it does not exist; written again, through a temporary file, after
-        every fit.
-    settings : dict
-        Columns that tell one fit from another, besides ``seed``.
-    seeds : sequence of int
-        One fit each.
-    fit : callable
-        From the settings and a seed to rows, which carry both as columns.
-    progress : callable, optional
-        Told of each fit.
-
-    Returns
-    -------
-    DataFrame
-        The rows of these settings and seeds.
-    """
-    path = Path(results)
-    keys = [*settings, "seed"]
-    done = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=keys)
-    for index, seed in enumerate(seeds):
-        if not of_settings(done, settings | {"seed": seed}).empty:
-            continue
-        rows = fit(settings, seed)
-        done = rows if done.empty else pd.concat([done, rows], ignore_index=True)
-        write(done, path)
-        if progress is not None:
-            named = ", ".join(str(value) for value in settings.values())
-            progress(f"{named}: {index + 1} of {len(seeds)} data sets")
-    mine = of_settings(done, settings)
-    return mine[mine["seed"].isin(list(seeds))].reset_index(drop=True)
+__all__ = ["machine", "means", "of_settings", "write"]
 
 
 def machine(*others: str) -> dict[str, str]:

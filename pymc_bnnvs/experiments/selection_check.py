@@ -20,7 +20,8 @@ from pymc_bnnvs.experiments.fits import (
     standardised_error,
     summarise_draws,
 )
-from pymc_bnnvs.experiments.results import fit_missing, of_settings
+from pymc_bnnvs.experiments.grid import fit_missing
+from pymc_bnnvs.experiments.results import of_settings
 from pymc_bnnvs.gradient_field import Network, gradient_moments
 from pymc_bnnvs.model import build_model
 
@@ -46,7 +47,7 @@ def run(
     Parameters
     ----------
     results : path
-        A csv file, made if it does not exist; see :func:`fit_missing`.
+        A csv file, made if it does not exist; see :func:`grid.fit_missing`.
     design : {"neural", "noise"}
         Simulated regression; see :func:`pymc_bnnvs.experiments.designs.simulate`.
     prior : str
