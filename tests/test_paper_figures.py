@@ -110,6 +110,10 @@ def test_coverage_by_strength_by_hand():
     # A ratio's error: deviations 1 - 0.5, three times, and 0 - 1.5, over six inputs.
     expected = np.sqrt(4 / 3 * (3 * 0.5**2 + 1.5**2)) / 6
     assert found.loc["4 to 16", "covered_se"] == pytest.approx(expected)
+    # The ranges stay in order where the network that comes first lacks the lowest.
+    other = rows[rows["truth"] == 4].assign(network="default")
+    ranges = bvm.coverage_by_strength(pd.concat([rows, other]))["psi"].unique()
+    assert list(ranges) == ["1 to 4", "4 to 16"]
 
 
 def fake_learning_rows():

@@ -227,12 +227,13 @@ def coverage_by_strength(rows: pd.DataFrame) -> pd.DataFrame:
     names.append(f">= {STRENGTHS[-1]}")
     true = true.assign(psi=pd.cut(true["truth"], edges, right=False, labels=names))
     found = []
-    for key, own in true.groupby(["network", "centering", "psi"], observed=True):
+    # By range first, so that the ranges come in order even where a network lacks one.
+    for key, own in true.groupby(["psi", "network", "centering"], observed=True):
         by_data = own.groupby(["n", "n_features", "seed"])["covered"].agg(["sum", "count"])
         share, sets = own["covered"].mean(), len(by_data)
         apart = by_data["sum"] - share * by_data["count"]
         error = (apart.pow(2).sum() * sets / (sets - 1)) ** 0.5 / len(own) if sets > 1 else np.nan
-        cell = dict(zip(("network", "centering", "psi"), key, strict=True))
+        cell = dict(zip(("psi", "network", "centering"), key, strict=True))
         found.append({**cell, "covered": share, "covered_se": error, "inputs": len(own)})
     return pd.DataFrame(found)
 
